@@ -6,7 +6,7 @@
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { A2aReported, A2aWanted } from './a2a/load.ts';
+import type { A2aReport, A2aWanted } from './a2a/load.ts';
 import { median } from './native/side.ts';
 import type { Measured } from './run.ts';
 import { processorMsOf, residentOf, startSide } from './sides/process.ts';
@@ -42,7 +42,7 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
   const theirs = { ...(await start('theirs', shape)), path: '/rpc' };
   const child = fork(fileURLToPath(new URL('./a2a/load.js', import.meta.url)));
   const ask = (wanted: A2aWanted) =>
-    new Promise<A2aReported>((resolve) => {
+    new Promise<A2aReport>((resolve) => {
       child.once('message', resolve);
       child.send(wanted);
     });

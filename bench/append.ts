@@ -26,7 +26,7 @@ export function draft(caller: number, count: number): EventDraft {
   return {
     event: 'tool.completed',
     resource: { object: 'task', id: task },
-    payload: { tool_call_id: `call_${count}`, name: 'read_file', status: 'completed', duration_ms: 12 },
+    payload: { tool_call_id: `call_${count}`, name: 'read_file', status: 'ok', duration_ms: 12 },
     workspace_id: `workspace_${caller % 4}`,
     session_id: `session_${caller}`,
     task_id: task,

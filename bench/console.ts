@@ -21,7 +21,6 @@ const ROUNDS = 3;
 const EVENTS = 100_000;
 const BATCH = 500;
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
-const SEED_KIND = 'vendor.tollbridge.note';
 
 export async function run(): Promise<readonly Measured[]> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-bench-console-'));
@@ -104,7 +103,7 @@ async function openReaders({ url, token }: Gateway) {
 async function seed({ core }: Gateway, session: string): Promise<void> {
   for (let from = 0; from < EVENTS; from += BATCH) {
     const events = Array.from({ length: BATCH }, (_, at) => ({
-      event: SEED_KIND,
+      event: 'vendor.tollbridge.note' as const,
       resource: { object: 'session', id: session },
       workspace_id: 'workspace_default',
       session_id: session,

@@ -47,7 +47,7 @@ const quota: Quota = {
   reset_at: '2026-11-17T00:00:00.000Z',
 };
 
-/** The kind of rules a gateway of this size has: a few broad ones, many about one tool, some about arguments. */
+/** Rules as an installation of this size has them: a few broad ones, many about one tool, some about arguments. */
 const BROAD = `
 - { id: reads, when: { effect: read }, then: allow }
 - { id: tests, when: { tool: [run_tests, lint] }, then: allow }
@@ -60,7 +60,7 @@ const BROAD = `
 `;
 const BROAD_COUNT = 8;
 
-function gatewayRules(): string {
+function sampleRules(): string {
   const single = Array.from({ length: RULES - BROAD_COUNT }, (_, index) => {
     const project = index % 3 === 0 ? `, arguments: { project: team-${index}-* }` : '';
     const then = ['allow', 'ask', 'block'][index % 3];
@@ -111,7 +111,7 @@ export async function run(): Promise<
   Array<{ bench: string; ratio: number; against: string; [figure: string]: number | string }>
 > {
   const cedar = createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as typeof Cedar;
-  const policies = await loadPolicies({ rules: gatewayRules(), files: [] });
+  const policies = await loadPolicies({ rules: sampleRules(), files: [] });
   const one = await loadPolicies({ rules: '- { id: reads, when: { effect: read }, then: allow }', files: [] });
   const asked = actions();
   const clock = { now: () => STAMP };

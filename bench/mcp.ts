@@ -65,18 +65,18 @@ async function measure(bench: Name): Promise<Measured> {
     );
     for (const [who] of contenders) await load.run(who, WARM_MS);
 
-    const reported = new Map<string, Received[]>();
+    const reports = new Map<string, MeasuredReport[]>();
     let settled = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const [who, pid] of contenders) {
         const before = processorMsOf(pid);
-        const received = await load.run(who, ROUND_MS);
-        const cpuMs = (processorMsOf(pid) - before) / received.calls;
-        reported.set(who, [...(reported.get(who) ?? []), { ...received, cpuMs }]);
+        const report = await load.run(who, ROUND_MS);
+        const cpuMs = (processorMsOf(pid) - before) / report.calls;
+        reports.set(who, [...(reports.get(who) ?? []), { ...report, cpuMs }]);
       }
       if (round === 0) settled = residentOf(ours.pid);
     }
-    const of = (figure: (received: Received) => number) => (who: string) => middle(reported.get(who)!.map(figure));
+    const of = (figure: (report: MeasuredReport) => number) => (who: string) => middle(reports.get(who)!.map(figure));
     const figures: Figures = {
       p50: of((each) => each.p50),
       rate: of(({ calls, ms }) => (calls / ms) * 1_000),
@@ -88,7 +88,7 @@ async function measure(bench: Name): Promise<Measured> {
   }
 }
 
-type Received = Report & { readonly cpuMs: number };
+type MeasuredReport = Report & { readonly cpuMs: number };
 
 /** The middle of all rounds, by contender. */
 interface Figures {

@@ -1,6 +1,6 @@
 /**
  * What looking for secrets costs: a clean payload, as nearly all are, against turning the same payload into text, which
- * the log has to do anyway. With fifty known values, because a real gateway has some.
+ * the log has to do anyway. With fifty known values, because a real installation has some.
  */
 import { createRedactor } from '../src/core/redaction/redact.ts';
 

@@ -24,11 +24,11 @@ function busyAgent() {
     name: 'busy',
     abilities: { resume: false, evidence: 'held' },
     async start(_, sink) {
-      const reported = new Promise<void>((resolve) => {
+      const received = new Promise<void>((resolve) => {
         go = resolve;
       });
       const work = async () => {
-        await reported;
+        await received;
         for (let at = 0; at < EVENTS; at += AT_ONCE) {
           const few = Array.from({ length: Math.min(AT_ONCE, EVENTS - at) }, (_, each) => at + each);
           await Promise.all(

@@ -146,6 +146,7 @@ export const EXTENSIONS = {
   resume: 'urn:tollbridge:a2a:resume:v1',
   once: 'urn:tollbridge:a2a:once:v1',
   visibility: 'urn:tollbridge:a2a:visibility:v1',
+  pieces: 'urn:tollbridge:a2a:pieces:v1',
 } as const;
 
 export interface Operation {

@@ -22,7 +22,8 @@ export type { Answer, AskKind, AskState, PendingAct } from './model/asks.ts';
 export { ASK_STATES, AskRecord } from './model/asks.ts';
 export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, Fact } from './model/commands.ts';
 export { COMMANDS, DECLARED_KINDS, ProposedAction, ReplayOverride } from './model/commands.ts';
-export type { CoreEvent, Cursor, EventDraft, Stream } from './model/events.ts';
+export type { CoreEvent, Cursor, EventDraft, EventTable, Stream, VendorKind } from './model/events.ts';
+export { isEventKind, leaveOut, rowFor, vendorEvent, withMembers } from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
 export { isObject } from './model/is-object.ts';
 export { LruMap } from './model/lru-map.ts';
@@ -72,6 +73,18 @@ export {
   Timestamp,
 } from './model/schema.ts';
 export { anySignal } from './model/signals.ts';
+export { evolve } from './model/task-view/evolve.ts';
+export {
+  answersOf,
+  type CallStatus,
+  type CallView,
+  emptyTaskView,
+  isWaiting,
+  type Kept,
+  type MessageView,
+  partsOf,
+  type TaskView,
+} from './model/task-view/view.ts';
 export { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
 export { check, validator } from './model/validate.ts';
 export { VERSION } from './model/version.ts';

@@ -112,7 +112,7 @@ export interface BlockWants {
 }
 
 export function toBlock(part: Part, fetched: Fetched | undefined, wants: BlockWants): JsonObject | undefined {
-  const known = part as unknown as JsonObject;
+  const known = part as JsonObject;
   const more = objectOf(known.acp) ?? {};
   switch (part.type) {
     case 'text': {

@@ -47,7 +47,7 @@ export function toWireError(thrown: unknown): WireError {
 // ---- Tool calls ----
 
 /** A call as reported so far, merged from all its updates. */
-export interface ReportedCall {
+export type ReportedCall = {
   readonly toolCallId: string;
   readonly title?: string;
   readonly name?: string;
@@ -58,13 +58,13 @@ export interface ReportedCall {
   readonly content?: readonly Json[];
   readonly locations?: readonly Json[];
   readonly _meta?: JsonObject;
-}
+};
 
 const REPLACED = ['kind', 'status', 'rawInput', 'rawOutput', 'content', 'locations'] as const;
 
 /** Agents rewrite the title for the text of a question, so the call keeps its first one. */
 export function merged(known: ReportedCall | undefined, patch: JsonObject): ReportedCall {
-  const reported: Record<string, Json> = { ...(known as unknown as JsonObject | undefined) } as Record<string, Json>;
+  const reported: Record<string, Json> = { ...(known as JsonObject | undefined) } as Record<string, Json>;
   reported.toolCallId ??= asText(patch.toolCallId);
   for (const member of REPLACED) {
     const value = patch[member];
@@ -76,7 +76,7 @@ export function merged(known: ReportedCall | undefined, patch: JsonObject): Repo
   }
   const meta = objectOf(patch._meta);
   if (meta) reported._meta = { ...objectOf(reported._meta), ...meta };
-  return reported as unknown as ReportedCall;
+  return reported as ReportedCall;
 }
 
 /** The best available name of the tool. */

@@ -12,7 +12,7 @@ import {
   type Verdict,
 } from '../../src/index.ts';
 
-export interface AhpEvent {
+export type AhpEvent = {
   readonly event_type: EventType;
   readonly session_id: string;
   readonly agent_id: string;
@@ -21,7 +21,7 @@ export interface AhpEvent {
   readonly payload: Json;
   readonly context?: JsonObject;
   readonly metadata?: JsonObject;
-}
+};
 
 /** A decision, and all data a family may include in its answer. */
 export interface GateDecision {

@@ -129,7 +129,7 @@ export function toWirePermission(ask: AskRecord & Row, act?: PendingAct): Wire<'
     workspace_id: ask.workspace_id,
     status: permissionStatus.toWire(ask.state),
     source: 'hitl',
-    action: act ? { ...ask.action, ...(act as unknown as JsonObject) } : ask.action,
+    action: act ? { ...ask.action, ...(act as JsonObject) } : ask.action,
     request: {
       kind: ask.kind,
       question: visibleText(ask.question),

@@ -6,17 +6,17 @@ import { parseJsonText } from '../../src/transport/http/body.ts';
 import { isStrictId, RpcError, type WireError } from '../../src/transport/json-rpc/messages.ts';
 
 export type Id = RequestId;
-export interface Request {
+export type Request = {
   readonly jsonrpc: '2.0';
   readonly id: Id;
   readonly method: string;
   readonly params?: JsonObject;
-}
-export interface Notice {
+};
+export type Notice = {
   readonly jsonrpc: '2.0';
   readonly method: string;
   readonly params?: JsonObject;
-}
+};
 /** The outcome of a request. Errors are answers too: they are returned, not thrown. */
 export type FrameOutcome = { readonly result: JsonObject } | { readonly error: WireError };
 export type Response = { readonly jsonrpc: '2.0'; readonly id: Id | null } & FrameOutcome;
@@ -28,11 +28,11 @@ export function readFrame(value: unknown): Frame | undefined {
   const { id, method, params } = value;
   if (typeof method === 'string') {
     if (params !== undefined && !isObject(params)) return undefined;
-    if (id === undefined) return value as unknown as Notice;
-    return isStrictId(id) ? (value as unknown as Request) : undefined;
+    if (id === undefined) return value as Notice;
+    return isStrictId(id) ? (value as Request) : undefined;
   }
   const answered = isObject(value.result) || isError(value.error);
-  return answered && (isStrictId(id) || id === null) ? (value as unknown as Response) : undefined;
+  return answered && (isStrictId(id) || id === null) ? (value as Response) : undefined;
 }
 
 /** Deeper than any answer we know of, and no deeper than our JSON writer can go. */

@@ -2,20 +2,19 @@
  * Members that the runs API lacks and another gateway needs about a call: the hashes of the requested and the executed arguments,
  * and who decided by which rule. Under one member of our own, which other clients ignore.
  */
-import { hashOf, type Json, type JsonObject } from '../../src/index.ts';
+import { type CallView, hashOf, type Json, type JsonObject } from '../../src/index.ts';
 import { summarize } from './server/summary.ts';
 
 export function ownWord(
-  { input, asked }: { readonly input: Json | undefined; readonly asked?: Json | undefined },
-  ruled: JsonObject | undefined,
+  { arguments: input, requested, decision }: CallView,
   /** The machine-readable outcome, where it is more precise than the API's own, and the output. */
   { ended, output }: { readonly ended?: Json | undefined; readonly output?: Json | undefined },
 ): { readonly tollbridge?: JsonObject } {
   const input_hash = hashUnlessHidden(input);
-  const requested_input_hash = asked === undefined ? undefined : hashUnlessHidden(asked);
+  const requested_input_hash = requested === undefined ? undefined : hashUnlessHidden(requested);
   const output_hash = output === undefined ? undefined : hashUnlessHidden(output);
   const word = {
-    ...ruled,
+    ...(decision && decisionIn(decision)),
     ...(typeof ended === 'string' && { ended }),
     ...(input_hash && { input_hash }),
     ...(output_hash && { output_hash }),
@@ -24,13 +23,13 @@ export function ownWord(
   return Object.keys(word).length > 0 ? { tollbridge: word } : {};
 }
 
-/** `tool.approved`, `tool.denied`: who decided, by which rule, and why. */
-export function decisionIn(payload: JsonObject, at: string): JsonObject {
-  const said = ['ask_id', 'by', 'code', 'reason', 'rule_id'].flatMap((name) => {
-    const value = payload[name];
+/** Who decided, by which rule, why and when. */
+function decisionIn(decision: JsonObject): JsonObject {
+  const said = ['ask_id', 'by', 'code', 'reason', 'rule_id', 'at'].flatMap((name) => {
+    const value = decision[name];
     return typeof value === 'string' && value !== '' ? [[name, value] as const] : [];
   });
-  return { ...Object.fromEntries(said), at };
+  return Object.fromEntries(said);
 }
 
 /** A hash of something short that the summary hides would give it away. */

@@ -9,7 +9,7 @@ export interface A2aWanted {
   readonly callers: number;
   readonly requests: number;
 }
-export interface A2aReported {
+export interface A2aReport {
   readonly ms: number;
   /** Answers that were not 200, or not of work that was completed. */
   readonly bad: number;
@@ -18,10 +18,10 @@ export interface A2aReported {
 }
 
 process.on('message', (wanted: A2aWanted) => {
-  void load(wanted).then((reported) => process.send?.(reported));
+  void load(wanted).then((report) => process.send?.(report));
 });
 
-async function load({ port, path, token, body, callers, requests }: A2aWanted): Promise<A2aReported> {
+async function load({ port, path, token, body, callers, requests }: A2aWanted): Promise<A2aReport> {
   const agent = new Agent({ keepAlive: true, maxSockets: callers });
   let left = requests;
   let bad = 0;

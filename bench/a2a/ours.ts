@@ -1,5 +1,5 @@
 /**
- * Our side: a real gateway with log, rules, tokens and receipts, the A2A door, and an agent that says so many pieces. Prints its
+ * Our side: a whole gateway with log, rules, tokens and receipts, the A2A door, and an agent that says so many pieces. Prints its
  * port and its token; `SIGTERM` ends it in order.
  */
 import { settingsOf } from '../../adapters/a2a/config.ts';
@@ -19,15 +19,15 @@ const talker: AgentBackend = {
       const message_id = `${task.id}.m`;
       const payload = { message_id, role: 'assistant', text: PIECE };
       // The other side's agent waits for nothing it says; this one never for more than it may have on the way.
-      const reported: Promise<void>[] = [];
+      const sent: Promise<void>[] = [];
       for (let count = 0; count < pieces(); count += 1) {
-        reported.push(sink.emit({ event: 'vendor.tollbridge.message_delta', payload }));
-        if (reported.length === AT_ONCE) await Promise.all(reported.splice(0));
+        sent.push(sink.emit({ event: 'vendor.tollbridge.message_delta', payload }));
+        if (sent.length === AT_ONCE) await Promise.all(sent.splice(0));
       }
       const text = PIECE.repeat(pieces());
       const message = { id: message_id, role: 'assistant', parts: [{ type: 'text', text, visibility: 'public' }] };
-      reported.push(sink.emit({ event: 'agent.message', payload: { message } }));
-      await Promise.all(reported);
+      sent.push(sink.emit({ event: 'agent.message', payload: { message } }));
+      await Promise.all(sent);
       return { state: 'COMPLETED' as const };
     };
     return { done: work() };

@@ -1,5 +1,5 @@
 /**
- * The other processes of the measurements with an agent in them, by role: an agent that says what it is asked to, and a bare
+ * The other processes of the measurements with an agent in them, by role: an agent that says what the prompt asks it to, and a bare
  * pump that stands where our relay stands, splits lines and hands them on without looking.
  */
 import { spawn } from 'node:child_process';

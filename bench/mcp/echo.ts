@@ -1,5 +1,5 @@
 /**
- * The server behind every contender: one tool that repeats the text it is given, over HTTP or over standard input and output, with as
+ * The server behind every contender: one tool that returns its argument, over HTTP or over standard input and output, with as
  * little work as can be, so that what is measured is what stands before it. Refuses nothing; not a server to learn from.
  * Uses nothing but Node, so that every contender can start it the same way and quickly.
  */

@@ -5,7 +5,7 @@ import { settingsOf } from '../../adapters/ahp/config.ts';
 import { createHarness, type Harness } from '../../adapters/ahp/server/harness.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
-import { openCoreRuntime, SERVING_ROOM } from '../../src/runtime/assemble.ts';
+import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 
 export const SIDES = ['ours', 'theirs', 'synced'] as const;
 export type Side = (typeof SIDES)[number];
@@ -24,7 +24,7 @@ export async function openSide(side: Side, dir: string): Promise<Harness> {
 async function ours(dir: string): Promise<Harness> {
   const ids = createIds();
   const policy = { load: async () => ({ rules: RULES, files: [] }) };
-  const runtime = await openCoreRuntime({ dataDir: dir, roomBytes: SERVING_ROOM, ids, policy });
+  const runtime = await openCoreRuntime({ dataDir: dir, serving: true, ids, policy });
   const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
   await runtime.bridge.submit({ kind: 'resource.create', actor: OWNER, body });
   const harness = createHarness(runtime.bridge, settingsOf({}), { log: QUIET, ids, clock: systemClock });

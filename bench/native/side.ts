@@ -1,4 +1,4 @@
-/** What measurements of doors share: a real gateway behind a real door, and for the native one the process that puts load on it. */
+/** Shared by the measurements of doors: a whole gateway behind its real door, and for the native door the process that puts load on it. */
 import { fork } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { createAuthenticator } from '../../src/auth/authenticate.ts';
 import { createIds, systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
 import type { AgentBackend, Deps, Logger } from '../../src/ports/index.ts';
-import { openCoreRuntime, SERVING_ROOM } from '../../src/runtime/assemble.ts';
+import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { FIRST_RULES } from '../../src/runtime/config/config.ts';
 import { createHttpHost } from '../../src/transport/http/server.ts';
 import type { Report, Wanted } from './load.ts';
@@ -26,7 +26,7 @@ export async function openHost(agent: AgentBackend) {
   const policy = { load: async () => ({ rules: FIRST_RULES, rulesName: 'bench', files: [] }) };
   const runtime = await openCoreRuntime({
     dataDir: dir,
-    roomBytes: SERVING_ROOM,
+    serving: true,
     backends: [agent],
     ids,
     logger: quiet,
@@ -46,7 +46,7 @@ export async function openHost(agent: AgentBackend) {
     secret: () => Promise.reject(new Error('there are no secrets here')),
   };
   return {
-    runtime,
+    runtime: runtime,
     deps,
     /** Once the doors are open; answers with the address. */
     listen: async () => (await http.listen()).url,
@@ -85,20 +85,17 @@ export async function openDoor(agent: AgentBackend) {
 
 export function startLoad() {
   const child = fork(fileURLToPath(new URL('./load.js', import.meta.url)));
-  let hear: ((reported: Report) => void) | undefined;
-  child.on('message', (reported: Report) => hear?.(reported));
+  let receive: ((report: Report) => void) | undefined;
+  child.on('message', (report: Report) => receive?.(report));
   return {
     /** Sends a wish; `on` hears what comes of it. */
-    ask(wanted: Wanted): {
-      readonly ready: Promise<void>;
-      readonly done: Promise<Extract<Report, { said: 'done' }>>;
-    } {
+    ask(wanted: Wanted): { readonly ready: Promise<void>; readonly done: Promise<Extract<Report, { said: 'done' }>> } {
       let isReady = () => {};
       const ready = new Promise<void>((resolve) => {
         isReady = resolve;
       });
       const done = new Promise<Extract<Report, { said: 'done' }>>((resolve) => {
-        hear = (reported) => (reported.said === 'ready' ? isReady() : resolve(reported));
+        receive = (report) => (report.said === 'ready' ? isReady() : resolve(report));
       });
       child.send(wanted);
       return { ready, done };

@@ -25,14 +25,14 @@ import { createSqliteStore } from '../../src/store/sqlite/index.ts';
 const ANA: Actor = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'cli', interactive: true };
 const TEXTS = ['hello', 'read plan', 'hello', 'write plan anew'];
 /** Sessions at once. */
-const CLIENTS = 128;
+const CONCURRENT_WRITERS = 128;
 /** Events between two signed heads. */
 const SIGNED = { most: 1_000 };
 const ENDS = /^task\.(completed|failed|canceled)$/;
 
 /** At least this many events; gives how many there are. A further call makes the same log longer. */
 export async function growLog(dataDir: string, events: number): Promise<number> {
-  // No gateway is open while the rest is written: it would take tasks that nobody works on for orphans, and recover them.
+  // No gateway is open while the rest is written: it would recover the unfinished tasks as orphans.
   const recorded = await record(dataDir);
   const clock = systemClock;
   const signer = (await openKeyring({ dir: join(dataDir, 'keys'), now: () => clock.now() })).signer();
@@ -45,7 +45,7 @@ export async function growLog(dataDir: string, events: number): Promise<number> 
     const one = async (): Promise<void> => {
       while ((await size()) < events) await live(next++);
     };
-    await Promise.all(Array.from({ length: CLIENTS }, one));
+    await Promise.all(Array.from({ length: CONCURRENT_WRITERS }, one));
     while ((await heads.take(SIGNED)).events);
     return await size();
   } finally {

@@ -14,6 +14,7 @@ import type { Jwks } from '../receipt/seal/public-keys.ts';
 import type { CoreRuntime, CoreRuntimeOptions } from '../runtime/assemble.ts';
 import { type Config, type ConfigRequest, readConfig } from '../runtime/config/config.ts';
 import { userPaths } from '../runtime/config/user-paths.ts';
+import { hasLog as storeHasLog } from '../store/index.ts';
 import { trouble } from './output/error-output.ts';
 import { projectNotice } from './output/project-notice.ts';
 
@@ -89,17 +90,15 @@ export async function lookInto<T>(options: CommonOptions, use: (openLog: OpenLog
   const config = await configFrom(options);
   requireLog(config);
   await requireUsable(config.dataDir);
-  const [{ createSqliteStore }, { projector }, { systemClock }, { openKeyring }, { pendingActsIn }] = await Promise.all(
-    [
-      import('../store/sqlite/index.ts'),
-      import('../core/events/projector.ts'),
-      import('../core/clock.ts'),
-      import('../receipt/seal/keys.ts'),
-      import('../store/pending-acts.ts'),
-    ],
-  );
+  const [{ openStore }, { projector }, { systemClock }, { openKeyring }, { pendingActsIn }] = await Promise.all([
+    import('../store/index.ts'),
+    import('../core/events/projector.ts'),
+    import('../core/clock.ts'),
+    import('../receipt/seal/keys.ts'),
+    import('../store/pending-acts.ts'),
+  ]);
   const keyring = await openKeyring({ dir: join(config.dataDir, 'keys'), now: () => systemClock.now() });
-  const store = await createSqliteStore({ ...config.store, clock: systemClock, projector });
+  const store = await openStore(config.store, { clock: systemClock, projector });
   try {
     const acts = pendingActsIn(config.dataDir, keyring.signer());
     return await use({ store, keys: keyring.jwks(), acts, config });
@@ -147,7 +146,7 @@ async function makeDirectory(dir: string): Promise<void> {
 }
 
 export function hasLog({ store }: Config): boolean {
-  return existsSync(store.path);
+  return storeHasLog(store);
 }
 
 /** The location of the log for messages: its usual directory, or the file when it is elsewhere. */

@@ -12,12 +12,12 @@ export function cookieName(host: string | undefined): string {
 
 export function cookieOf({ headers }: IncomingMessage): string | undefined {
   const name = cookieName(headers.host);
-  const given = (headers.cookie ?? '').split(';').flatMap((part) => {
+  const values = (headers.cookie ?? '').split(';').flatMap((part) => {
     const [left = '', right = ''] = part.trim().split('=', 2);
     return left === name ? [right] : [];
   });
   // Two cookies of one name: one of them was set by another page of this host.
-  return given.length === 1 ? given[0] : undefined;
+  return values.length === 1 ? values[0] : undefined;
 }
 
 /** The browser says which page a request comes from; only our own may use the session. */
@@ -30,8 +30,8 @@ export function isOwnPage(request: IncomingMessage): boolean {
 }
 
 export function proofOf(request: IncomingMessage): string | undefined {
-  const given = request.headers[PROOF_HEADER];
-  return typeof given === 'string' && timesSent(request, PROOF_HEADER) === 1 ? given : undefined;
+  const header = request.headers[PROOF_HEADER];
+  return typeof header === 'string' && timesSent(request, PROOF_HEADER) === 1 ? header : undefined;
 }
 
 export function setCookie(host: string | undefined, value: string, secure: boolean, seconds: number): string {

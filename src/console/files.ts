@@ -28,11 +28,11 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** `dist/console`, seen from the compiled program, from the sources that tests run, and from the compiled benches. */
-const PLACES = ['../../console/', '../../dist/console/', '../../../dist/console/'];
+const LOCATIONS = ['../../console/', '../../dist/console/', '../../../dist/console/'];
 
 export async function readBuiltApp(): Promise<BuiltApp> {
-  for (const place of PLACES) {
-    const dir = fileURLToPath(new URL(place, import.meta.url));
+  for (const location of LOCATIONS) {
+    const dir = fileURLToPath(new URL(location, import.meta.url));
     const page = await fileIn(dir, 'index.html');
     if (!page) continue;
     const assets = join(dir, 'assets');

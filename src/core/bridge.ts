@@ -212,10 +212,9 @@ export function createCore(deps: CoreDeps): Core {
     backends: () => backends.values(),
   });
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
-  const judge = pins.guard(
-    createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest }),
-  );
-  const decide = requireRoom(judge, store, settings.resultLimits);
+  const judge = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest });
+  const decide = requireRoom(pins.guard(judge), store, settings.resultLimits);
+  const judgeView = pins.guardView(judge);
   const gate: Gate = (action, withinMs) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => decide(action, withinMs)) : decide(action, withinMs);
@@ -383,7 +382,8 @@ export function createCore(deps: CoreDeps): Core {
       check(shape, command.body, command.kind);
       const { object } = command.body as { object?: string };
       requireCommandScope(command.actor, command.kind, object);
-      const handle = handlers[command.kind] as unknown as (c: typeof command) => Promise<Accepted<K>>;
+      // The handler of a kind takes commands of that kind, and was found by the kind of the command it is given.
+      const handle = handlers[command.kind] as (command: Command) => Promise<Accepted<K>>;
       return shownAccepted(await handle(command), command.actor);
     } catch (thrown) {
       const fault = asFault(thrown);
@@ -429,7 +429,7 @@ export function createCore(deps: CoreDeps): Core {
         const data = await acts.policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
         const about = { actor, workspace_id: workspaceId, ...data };
         // The tool list does not depend on free disk space.
-        const deps = { tools, gate: judge, ids };
+        const deps = { tools, gate: judgeView, ids };
         if (!one) return await visibleTools(deps, about);
         return (await isToolVisible(deps, about, one.name, one.source ?? undefined)) ? [one] : [];
       },

@@ -128,7 +128,7 @@ export function createDemoTools(deps: DemoToolsDeps = {}): DemoTools {
       if (missing) return failed(`${missing} is missing: ${tool.arguments[missing]}`);
       if (!signal.aborted) await deps.pause?.(signal);
       if (signal.aborted) return { ...failed('stopped before it ran'), code: 'canceled' };
-      return await act(action.arguments as unknown as Arguments, action);
+      return await act(action.arguments as Arguments, action);
     },
   };
 }

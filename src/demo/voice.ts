@@ -83,7 +83,7 @@ export function createVoice({ work, sink, signal, said, stream }: VoiceDeps): Vo
       const call_id = `${id}.llm${at + 1}`;
       const response: Json = work.recorded
         ? await work.recorded.model(call_id)
-        : { step: planned as unknown as JsonObject, text: describeStep(planned) };
+        : { step: planned, text: describeStep(planned) };
       const step = work.recorded ? stepFrom(response) : planned;
       const model = { provider: 'demo', model: 'script' };
       await emit('span.completed', { span: { id: `${id}.span${at + 1}`, kind: 'llm', call_id }, model, response });

@@ -9,7 +9,7 @@ import type { Actor } from '../model/actions.ts';
 import { asText } from '../model/as-text.ts';
 import type { AskRecord } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
-import type { AskClosedPayload, AskOpenedPayload } from '../model/payloads.ts';
+import type { AskClosedPayload } from '../model/payloads.ts';
 import type { Task } from '../model/resources.ts';
 import { anySignal } from '../model/signals.ts';
 import { visibleLine } from '../model/visible-text.ts';
@@ -83,9 +83,8 @@ export function openWebhooks(deps: WebhookDeps): Closable {
     const news = bridge.follow(actor, { stream: { of: 'all' }, after: 'now' }, closing.signal);
     for await (const happened of news) {
       const { event, payload } = happened;
-      if (event === 'vendor.tollbridge.ask_opened')
-        opened((payload as unknown as AskOpenedPayload).ask, happened.trace_id);
-      if (event === 'vendor.tollbridge.ask_closed') closed(payload as unknown as AskClosedPayload, happened);
+      if (event === 'vendor.tollbridge.ask_opened') opened(payload.ask, happened.trace_id);
+      if (event === 'vendor.tollbridge.ask_closed') closed(payload, happened);
       if (event === 'vendor.tollbridge.alarm') alarmed(happened);
     }
   }
@@ -234,4 +233,17 @@ function about(ask: AskRecord) {
     created_at,
     expires_at,
   };
+}
+
+/** Questions that are open now. */
+export async function countOpenQuestions(bridge: Bridge, actor: Actor): Promise<number> {
+  let count = 0;
+  let after: string | undefined;
+  do {
+    const where = { state: 'open' };
+    const page = await bridge.list(actor, { object: 'ask', where, limit: 200, ...(after && { after }) });
+    count += page.data.length;
+    after = page.next;
+  } while (after);
+  return count;
 }

@@ -3,8 +3,11 @@
 import type { ActFacts } from './act-facts.ts';
 import type { RemoteDecidedPayload } from './payloads.ts';
 import type { Persona, Quota } from './resources.ts';
-import type { Json, JsonObject, Open } from './schema.ts';
-import type { AutonomyTier, Effect, Evidence, Verdict } from './words.ts';
+import { ClosedWord, type Json, type JsonObject, MaybeText, type Open, OpenObject, Texts } from './schema.ts';
+import { type Static, Type } from './type.ts';
+import { type AutonomyTier, type Effect, type Evidence, VERDICTS } from './words.ts';
+
+const { Number: Amount, Object: Shape, Optional, String: Text } = Type;
 
 /** The authenticated caller. Doors prove its identity; the gate decides what it may do. */
 export interface Actor {
@@ -109,52 +112,54 @@ export interface Action {
 }
 
 /** Names a call on the other side of a link between two gateways. */
-export interface CallerOfCall {
-  readonly protocol: string;
-  readonly task_id: string;
-  readonly tool_call_id: string;
-  readonly issuer?: string;
-  readonly key_id?: string;
+export const CallerOfCall = Shape({
+  protocol: Text(),
+  task_id: Text(),
+  tool_call_id: Text(),
+  issuer: Optional(Text()),
+  key_id: Optional(Text()),
   /** The event of that gateway's log that announced the call. */
-  readonly event_id?: string;
-  readonly event_hash?: string;
-}
+  event_id: Optional(Text()),
+  event_hash: Optional(Text()),
+});
+export type CallerOfCall = Static<typeof CallerOfCall>;
 
 /** An agent's own words about an act, kept apart from what its method and arguments show. */
-export interface Claims {
+export type Claims = {
   /** The program's name for itself: selects the profile that reads its arguments. */
   readonly agent?: string;
   readonly title?: string;
   readonly kind?: string;
-}
+};
 
-export interface FileChange {
+export type FileChange = {
   readonly path: string;
   readonly after: string;
   /** Null when there is no such file yet; absent when it could not be read. */
   readonly before?: string | null;
-}
+};
 
-export interface Decision {
-  readonly verdict: Verdict;
+export const Decision = Shape({
+  verdict: ClosedWord(VERDICTS),
   /** The decision and its reason, for people. Never contains a secret. */
-  readonly reason: string;
+  reason: Text(),
   /** Machine word for the reason when the bridge itself decided (`policy_timed_out`, `quota_exhausted`, …). */
-  readonly code?: string;
-  readonly rule_id?: string;
-  readonly engine: string;
-  readonly policy_version?: string;
+  code: Optional(Text()),
+  rule_id: Optional(Text()),
+  engine: Text(),
+  policy_version: Optional(Text()),
   /** For `modify`: the arguments that will run instead. */
-  readonly arguments?: JsonObject;
+  arguments: Optional(OpenObject),
   /** For `defer`: when to ask again. */
-  readonly retry_after_ms?: number;
+  retry_after_ms: Optional(Amount()),
   /** For `escalate`: the approvers to ask, and for how long. */
-  readonly ask?: { readonly to?: readonly string[]; readonly expires_ms?: number };
+  ask: Optional(Shape({ to: Optional(Texts), expires_ms: Optional(Amount()) })),
   /** Keyed digest of the arguments this decision covers: exactly these may run. Set by the gate unless the verdict is a refusal. */
-  readonly arguments_digest?: string;
+  arguments_digest: Optional(Text()),
   /** In the shadow tier: the verdict without the tier, which lets nothing run. */
-  readonly would_be?: Verdict;
-}
+  would_be: Optional(ClosedWord(VERDICTS)),
+});
+export type Decision = Readonly<Static<typeof Decision>>;
 
 export interface ToolResult {
   readonly status: Open<'ok' | 'error'>;
@@ -174,12 +179,12 @@ export interface ToolResult {
 }
 
 /** The source of untrusted content. */
-export interface Taint {
+export type Taint = {
   readonly server: string;
   /** The tool, or the request. */
   readonly what: string;
   readonly target?: string;
-}
+};
 
 /** A file or patch on its way into the store: bytes here, their hash everywhere else. */
 export interface NewArtifact {
@@ -193,28 +198,36 @@ export interface NewArtifact {
   readonly metadata?: JsonObject;
 }
 
+const FileWrite = {
+  type: Type.Literal('fs_write'),
+  path: Text(),
+  operation: ClosedWord(['create', 'modify', 'delete', 'rename']),
+  before_sha256: Optional(MaybeText),
+  after_sha256: Optional(MaybeText),
+};
+const Network = {
+  type: Type.Literal('network'),
+  destination: Text(),
+  purpose: Text(),
+  bytes_sent: Optional(Amount()),
+  /** Facts for the receipt: hashes of the content sent, and how it was sent. */
+  metadata: Optional(Type.Record(Type.String(), Type.String())),
+};
 export type SideEffect =
-  | {
-      readonly type: 'fs_write';
-      readonly path: string;
-      readonly operation: 'create' | 'modify' | 'delete' | 'rename';
-      readonly before_sha256?: string | null;
-      readonly after_sha256?: string | null;
-    }
-  | {
-      readonly type: 'network';
-      readonly destination: string;
-      readonly purpose: string;
-      readonly bytes_sent?: number;
-      /** Facts for the receipt: hashes of the content sent, and how it was sent. */
-      readonly metadata?: Readonly<Record<string, string>>;
-    };
+  | Static<ReturnType<typeof Shape<typeof FileWrite>>>
+  | Static<ReturnType<typeof Shape<typeof Network>>>;
+const OnRecord = { tool_call_id: Optional(Text()), evidence: Text() };
+/** A side effect as an event records it. */
+export const EffectShape = Type.Union([Shape({ ...FileWrite, ...OnRecord }), Shape({ ...Network, ...OnRecord })]);
 
-/** Reported usage. Money in millionths of a dollar, so that sums are exact. Absent means not reported, never zero. */
-export interface Usage {
-  readonly provider?: string;
-  readonly model?: string;
-  readonly usd_micros?: number;
-  readonly input_tokens?: number;
-  readonly output_tokens?: number;
-}
+const Counted = {
+  provider: Optional(Text()),
+  model: Optional(Text()),
+  usd_micros: Optional(Amount()),
+  input_tokens: Optional(Amount()),
+  output_tokens: Optional(Amount()),
+};
+/** Reported usage as an event records it. */
+export const UsageShape = Shape({ ...Counted, call_id: Optional(Text()) });
+/** Money in millionths of a dollar, so that sums are exact. Absent means not reported, never zero. */
+export type Usage = Omit<Static<typeof UsageShape>, 'call_id'>;

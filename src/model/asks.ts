@@ -60,7 +60,7 @@ export type AskRecord = Static<typeof AskRecord>;
 export const IN_PART = 'in_part';
 
 /** An act exactly as it will run, for actors who may answer the question about it. Never in an event, a list or a receipt. */
-export interface PendingAct {
+export type PendingAct = {
   readonly kind: ActionKind;
   /** The proposer's actor id, and the door it came through. */
   readonly actor: string;
@@ -78,7 +78,7 @@ export interface PendingAct {
   readonly changes?: readonly FileChange[];
   /** Needed to decide on the act again with other arguments. Never shown. */
   readonly again?: Again;
-}
+};
 
 /** The inputs of the decision that the approver is not shown, or the reason why the act cannot run with other arguments. */
 export type Again = { readonly fixed: string } | Changeable;
@@ -91,7 +91,7 @@ export interface Changeable
 }
 
 /** The `answer` of a question that was approved with other arguments than it asked about. */
-export interface ChangedArguments {
+export type ChangedArguments = {
   /** As the log may show them, redacted. */
   readonly arguments: JsonObject;
   /** Keyed digest of the arguments that run: exactly these. */
@@ -102,7 +102,7 @@ export interface ChangedArguments {
   /** The rule that decided on them, and the approvers it names. */
   readonly rule_id?: string;
   readonly to: readonly string[];
-}
+};
 
 export function isChanged(answer: unknown): answer is ChangedArguments {
   return typeof (answer as ChangedArguments | null)?.arguments_digest === 'string';

@@ -6,6 +6,7 @@
 import {
   ClosedWord,
   Id,
+  type JsonObject,
   JsonValue,
   MaybeId,
   MaybeText,
@@ -147,7 +148,7 @@ export type Workspace = Static<typeof Workspace>;
 export const Session = resource('session', {
   workspace_id: Id,
   state: OpenWord(SESSION_STATES),
-  transcript: Type.Unsafe<Record<string, unknown> | string>({ anyOf: [OpenObject, { type: 'string' }] }),
+  transcript: Type.Unsafe<JsonObject | string>({ anyOf: [OpenObject, { type: 'string' }] }),
   persona_id: Optional(MaybeId),
   /** The highest autonomy tier of its work, whatever its persona allows. */
   autonomy_tier: Optional(OpenWord(AUTONOMY_TIERS)),

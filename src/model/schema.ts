@@ -14,6 +14,11 @@ export function ClosedWord<const Words extends readonly string[]>(words: Words) 
   return Type.Unsafe<Words[number]>({ type: 'string', enum: [...words] });
 }
 
+/** A list that readers do not change. */
+export function List<T extends TSchema>(items: T) {
+  return Type.Unsafe<readonly Static<T>[]>({ type: 'array', items });
+}
+
 export function Nullable<T extends TSchema>(schema: T) {
   return Type.Unsafe<Static<T> | null>({ anyOf: [schema, { type: 'null' }] });
 }
@@ -31,3 +36,6 @@ export const Id = Type.Unsafe<string>({ type: 'string', pattern: '^[A-Za-z0-9_.-
 export const MaybeId = Nullable(Id);
 export const MaybeText = Nullable(Type.String());
 export const MaybeTime = Nullable(Timestamp);
+export const Texts = List(Type.String());
+/** Numbers by name. */
+export const Amounts = Type.Record(Type.String(), Type.Number());

@@ -4,7 +4,7 @@
  */
 import type { Type as Library, TSchema } from 'typebox';
 
-export type { Static, TProperties, TSchema, TUnsafe } from 'typebox';
+export type { Static, TProperties, TSchema } from 'typebox';
 
 type Options = Readonly<Record<string, unknown>>;
 type Builders = Pick<

@@ -18,7 +18,7 @@ const ajv = new Ajv2020({
 });
 formats.default(ajv);
 
-/** A cache: a schema is compiled once in a process, whoever checks with it. */
+/** A cache: a schema is compiled once in a process, for all its callers. */
 const compiled = new WeakMap<object, ValidateFunction>();
 
 /** Compiled on first use and kept: loading the model costs nothing, checking a value costs one call. */

@@ -110,7 +110,7 @@ export function isSideEffect(effect: string): boolean {
   return effect !== 'none' && effect !== 'read';
 }
 
-/** Every event name of the protocol, then ours. Other vendors' names pass through as they are. */
+/** Every event name of the protocol. Ours follow; names of other vendors pass through as they are. */
 export const EVENT_KINDS = [
   'user.message',
   'user.input_submitted',
@@ -192,6 +192,7 @@ export const OWN_EVENT_KINDS = {
   'vendor.tollbridge.bound': "another wire's id now stands for one of ours",
   'vendor.tollbridge.recovered': 'a task was found without its process after a crash',
   'vendor.tollbridge.policy_loaded': 'a policy came into force, or was refused and the old one stayed',
+  'vendor.tollbridge.config_loaded': 'a changed configuration came into force, or was refused and the old one stayed',
   'vendor.tollbridge.resource_created': 'a resource the taxonomy has no creation event for',
   'vendor.tollbridge.resource_updated': 'a change to a resource the taxonomy has no update event for',
   'vendor.tollbridge.resource_deleted': 'a resource was withdrawn; its history stays',
@@ -205,4 +206,3 @@ export const OWN_EVENT_KINDS = {
   'vendor.tollbridge.note': 'a note for auditors that no other event carries',
 } as const;
 export type OwnEventKind = keyof typeof OWN_EVENT_KINDS;
-export type EventKind = ProtocolEventKind | OwnEventKind | (string & {});

@@ -3,12 +3,12 @@
  * what that commit would decide. An unknown usage is never taken for zero.
  */
 
-import type { Decision } from '../model/actions.ts';
+import type { Action, Decision } from '../model/actions.ts';
 import { own } from '../model/own.ts';
 import type { Receipt } from '../model/receipt.ts';
 import type { Quota } from '../model/resources.ts';
 import { QUOTA_LIMITS } from '../model/words.ts';
-import type { Clock } from '../ports/index.ts';
+import type { Clock, QuotaRules } from '../ports/index.ts';
 import { noObjection, type PureEngine, pureEngine, stricter } from './engine.ts';
 
 const NAME = 'quota';
@@ -265,3 +265,20 @@ function nextReset(quota: Quota, now: string): string | null {
   const next = new Date(at + passed * length);
   return Number.isNaN(next.getTime()) ? null : next.toISOString();
 }
+
+/** The quota engine's own judgement, asked about one quota at the moment of the charge. */
+export const quotaRules: QuotaRules = {
+  refuse(quota, cost, now) {
+    const decision = createQuotaEngine({ clock: { now: () => now } }).judge({
+      quotas: [quota],
+      cost,
+    } as unknown as Action);
+    return decision.verdict === 'allow' ? undefined : decision;
+  },
+  charge,
+  passed: passedLimit,
+  softPassed,
+  timeLeft,
+  budget: budgetOf,
+  otherLimits: otherLimitsOf,
+};

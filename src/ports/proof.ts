@@ -22,7 +22,7 @@ export interface ReceiptIssuer {
  * A gateway's reference to itself for the gateway it gives work to: its task, and an event of that task that is already in its log.
  * Its own receipt is sealed after the other's, so the other can only name this event.
  */
-export interface CallerReference {
+export type CallerReference = {
   readonly task_id: string;
   readonly issuer?: string;
   readonly key_id?: string;
@@ -33,7 +33,7 @@ export interface CallerReference {
   readonly tool_call_id?: string;
   /** The gateways the work came through, oldest first, each as `<key id>/<agent or server>`. */
   readonly hops: readonly string[];
-}
+};
 
 /** A running account of one task: it takes events as they are committed and produces the receipt at the end. */
 export interface Account {

@@ -9,12 +9,12 @@ import type { Json } from '../model/schema.ts';
 import type { ChainHead, SealedReceipt, TreeNode } from './proof.ts';
 
 /** A resource as last written. Every projection has these members, and its own besides. */
-export interface Row {
+export type Row = {
   readonly id: string;
   readonly object: string;
   readonly created_at: string;
   readonly updated_at: string;
-}
+};
 
 /** The state a decision may read, true at the moment of the commit. */
 export interface At {

@@ -2,7 +2,9 @@
  * The composition root: assembles every part of the runtime from a configuration and closes the parts in order. No
  * logic lives here.
  */
+
 import { join } from 'node:path';
+import { createPermissions } from '../core/actions/permissions.ts';
 import { createPolicyData } from '../core/actions/policy-data.ts';
 import { type Core, type CoreDeps, createCore, type Settings } from '../core/bridge.ts';
 import { createIds, systemClock } from '../core/clock.ts';
@@ -10,24 +12,14 @@ import { createLog, type Log } from '../core/events/log.ts';
 import { projector } from '../core/events/projector.ts';
 import { cleanLogger } from '../core/redaction/clean-logger.ts';
 import { createRedactor, type Redactor } from '../core/redaction/redact.ts';
-import type { Action } from '../model/actions.ts';
-import type { JsonObject } from '../model/schema.ts';
 import { VERSION } from '../model/version.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import { createPolicyChain } from '../policy/chain.ts';
 import { createPersonaEngine } from '../policy/persona.ts';
-import {
-  budgetOf,
-  charge,
-  createQuotaEngine,
-  otherLimitsOf,
-  passedLimit,
-  softPassed,
-  timeLeft,
-} from '../policy/quota.ts';
+import { createQuotaEngine, quotaRules } from '../policy/quota.ts';
 import { createRememberedPolicy } from '../policy/remembered.ts';
 import type { Sources } from '../policy/rules/load.ts';
-import { createReloadablePolicy, type PolicyChange, type ReloadablePolicy } from '../policy/rules/reload.ts';
+import { createReloadablePolicy, type ReloadablePolicy } from '../policy/rules/reload.ts';
 import type {
   AgentBackend,
   Clock,
@@ -36,7 +28,6 @@ import type {
   Logger,
   Permissions,
   PolicyEngine,
-  QuotaRules,
   ReceiptIssuer,
   Signer,
   Store,
@@ -49,12 +40,11 @@ import { comparableHash, comparableText } from '../receipt/seal/canonical-json.t
 import { type Keyring, openKeyring } from '../receipt/seal/keys.ts';
 import { createStoredVerifier } from '../receipt/verify/stored.ts';
 import { readFileText } from '../store/file-text.ts';
+import { type OpenStore, openStore, type StoreLocation } from '../store/index.ts';
 import { pendingActsIn } from '../store/pending-acts.ts';
-import { createSqliteStore } from '../store/sqlite/index.ts';
-import type { StoreLocation } from './config/store.ts';
 import { createLargeValues } from './large-values.ts';
 import { readAct } from './read-act.ts';
-import { keepRules, lastChange, RULES, rulesOnRecord } from './rules-on-record.ts';
+import { noteChange, rulesOnRecord } from './rules-on-record.ts';
 
 export interface Parts {
   readonly backends: readonly AgentBackend[];
@@ -69,8 +59,8 @@ export interface CoreRuntimeOptions {
   readonly dataDir: string;
   /** Location of the log, when it is not `log.db` in `dataDir`. */
   readonly store?: StoreLocation;
-  /** For a runtime that serves: initial size of the write-ahead log, so that the first commits need not grow it. */
-  readonly roomBytes?: number;
+  /** The process serves many callers for a long time. */
+  readonly serving?: boolean;
   /**
    * `'on record'`: the process brings no rules; the rules recorded in the data directory decide, and it records none.
    */
@@ -90,6 +80,7 @@ export interface CoreRuntimeOptions {
   readonly redactor?: Redactor;
   /** For tests that replace one part. */
   readonly replace?: {
+    readonly openStore?: OpenStore;
     readonly store?: (store: Store) => Store;
     readonly signer?: Signer;
     readonly issuer?: ReceiptIssuer;
@@ -113,11 +104,6 @@ export interface CoreRuntime extends Omit<Core, 'remount'> {
   readonly redactor: Redactor;
 }
 
-/** The largest size the write-ahead log reaches between checkpoints. */
-export const SERVING_ROOM = 16_500_000;
-/** From this many concurrent units, writing on another thread is quicker. */
-const SERVING_CONCURRENCY = { units: 8, times: 64 };
-
 export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<CoreRuntime> {
   const clock = options.clock ?? systemClock;
   const ids = options.ids ?? createIds();
@@ -126,14 +112,9 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const logger = cleanLogger(options.logger ?? SILENT, redactor);
   const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
   const signer = options.replace?.signer ?? keyring.signer();
-  const opened = await createSqliteStore({
-    path: join(options.dataDir, 'log.db'),
-    ...options.store,
-    clock,
-    projector,
-    log: logger,
-    ...(options.roomBytes !== undefined && { roomBytes: options.roomBytes, concurrentWriters: SERVING_CONCURRENCY }),
-  });
+  const location = options.store ?? { path: join(options.dataDir, 'log.db') };
+  const { serving = false, replace } = options;
+  const opened = await (replace?.openStore ?? openStore)(location, { clock, projector, log: logger, serving });
   const store = options.replace?.store?.(opened) ?? opened;
   const log = createLog({ store, redactor, ids, inlineLimit: INLINE_LIMIT });
   let noted: Promise<void> = Promise.resolve();
@@ -192,7 +173,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     quotas: quotaRules,
     // Values that callers send may have no canonical spelling; they still have to be compared.
     issuer: { ...issuer, hash: comparableHash },
-    verify: async (stored, how) => (await verifier(stored, how)) as unknown as VerifyAnswer,
+    verify: async (stored, how) => await verifier(stored, how),
     signer,
     canonical: comparableText,
     redactor,
@@ -215,24 +196,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const policyData = createPolicyData(store, () => options.settings?.defaultTier ?? 'act_auto');
   return {
     ...made,
-    permissions: {
-      version: () => rules.version ?? '',
-      requireSound: policy.requireSound,
-      async check({ session, ...act }) {
-        const { id, workspace_id, persona_id = null } = session;
-        const about = { workspace_id, persona_id, quota_id: null };
-        const action: Action = {
-          ...act,
-          id: ids.next('action'),
-          workspace_id,
-          session_id: id,
-          evidence: 'asked',
-          ...(await policyData(about)),
-        };
-        const { effect, shows } = { effect: act.effect, shows: readAct(action).shows };
-        return await policy.decide({ ...action, effect: shows ?? effect }, AbortSignal.timeout(CHECK_MS), CHECK_MS);
-      },
-    },
+    permissions: createPermissions({ policy, policyData, read: readAct, ids, version: () => rules.version ?? '' }),
     store,
     log,
     leaves,
@@ -269,9 +233,6 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   };
 }
 
-/** How long a check of what the policy would decide may take. */
-const CHECK_MS = 2000;
-
 /**
  * The same store; after each commit that changed a resource of this kind, `changed` is awaited before the commit
  * resolves.
@@ -286,45 +247,6 @@ function noticing(store: Store, object: string, changed: () => Promise<void>): S
 }
 
 type VerifyAnswer = Awaited<ReturnType<CoreDeps['verify']>>;
-
-/** The quota engine's own judgement, asked about one quota at the moment of the charge. */
-const quotaRules: QuotaRules = {
-  refuse(quota, cost, now) {
-    const decision = createQuotaEngine({ clock: { now: () => now } }).judge({
-      quotas: [quota],
-      cost,
-    } as unknown as Action);
-    return decision.verdict === 'allow' ? undefined : decision;
-  },
-  charge,
-  passed: passedLimit,
-  softPassed,
-  timeLeft,
-  budget: budgetOf,
-  otherLimits: otherLimitsOf,
-};
-
-/**
- * Records every change as an event: the rules now in force, or those refused and why. Opening the runtime again is no
- * change.
- */
-async function noteChange(
-  dataDir: string,
-  store: Store,
-  log: Pick<Log, 'commit'>,
-  change: PolicyChange,
-  read: Sources,
-): Promise<void> {
-  if (change.outcome === 'loaded') await keepRules(dataDir, read);
-  const last = await lastChange(store);
-  if (change.outcome === 'loaded' && last?.outcome === 'loaded' && last.version === change.version) return;
-  const event = {
-    event: 'vendor.tollbridge.policy_loaded',
-    resource: RULES,
-    payload: change as unknown as JsonObject,
-  };
-  await log.commit({ decide: () => ({ events: [event] }) });
-}
 
 /** Longer payloads of the process's own events would be stored apart from the event; none is that long. */
 const INLINE_LIMIT = 64 * 1024;

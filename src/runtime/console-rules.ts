@@ -158,7 +158,7 @@ export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
       await replaceFile(name, isInline ? withRules(await readFile(name, 'utf8'), text) : text);
       // The event that the rules came into force follows; this one says who wanted them.
       const payload = { text: 'rules were saved in the console', file: name, by };
-      const event = { event: 'vendor.tollbridge.note', resource: SAVED, actor: by, payload };
+      const event = { event: 'vendor.tollbridge.note' as const, resource: SAVED, actor: by, payload };
       await log.commit({ decide: () => ({ events: [event] }) });
       const change = await policy.reload();
       if (change.outcome === 'refused') throw problemsFault(change.errors);

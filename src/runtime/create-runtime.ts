@@ -69,8 +69,8 @@ export interface RuntimeOptions<P extends Prepared = Prepared> extends Surroundi
   /** Makes the parts this command adds, before anything is opened; returned as `prepared`. */
   readonly prepare: (services: Services) => P | Promise<P>;
   readonly settings?: Partial<Settings>;
-  /** Initial size of the write-ahead log, so that the first commits need not grow it. */
-  readonly roomBytes?: number;
+  /** The process serves many callers for a long time. */
+  readonly serving?: boolean;
   /** Called with each configuration that comes into force after the first. Returns the paths it changed. */
   readonly taken?: (config: Config) => readonly string[];
 }
@@ -168,7 +168,13 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
   const parts = createParts(deps);
   const live = createLiveConfig(config, logger);
   current = () => live.current();
-  const closing: Closable[] = [live, parts, ...(instrument ? [instrument] : [])];
+  /** In closing order; the core runtime is opened below. */
+  const closing = () => [
+    live,
+    ...(opened.core ? [refusedFrames, opened.core] : []),
+    parts,
+    ...(instrument ? [instrument] : []),
+  ];
   const dressed = (parts: Parts): Parts => instrument?.parts(parts) ?? parts;
   try {
     const first = parts.take(await mounting.of(config), own);
@@ -182,7 +188,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
       redactor,
       ids,
       ...dressed(first),
-      ...(options.roomBytes !== undefined && { roomBytes: options.roomBytes }),
+      ...(options.serving && { serving: true }),
       settings: {
         ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
         ...(config.autonomy && { defaultTier: config.autonomy }),
@@ -191,7 +197,6 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
         ...prepared.settings,
       },
     });
-    closing.splice(1, 0, refusedFrames, made);
     opened.bridge = instrument?.bridge(made.bridge) ?? made.bridge;
     opened.core = { ...made, bridge: opened.bridge };
     await requireRules(made.policy);
@@ -243,12 +248,12 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
       },
       config: () => live.current(),
       close: () => {
-        closed ??= closeAll(closing, logger);
+        closed ??= closeAll(closing(), logger);
         return closed;
       },
     };
   } catch (cause) {
-    await closeAll(closing, logger);
+    await closeAll(closing(), logger);
     throw cause;
   }
 }

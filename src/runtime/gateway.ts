@@ -1,4 +1,5 @@
 /** A running gateway: the runtime with everything the configuration mounts, and its doors on one port. */
+
 import { randomBytes } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -16,17 +17,16 @@ import { createHandOver } from '../demo/hand-over.ts';
 import { createDemoTools } from '../demo/tools.ts';
 import { LINK_PATH, linkDoor } from '../inbox/door.ts';
 import { createLinks } from '../inbox/links.ts';
-import { openWebhooks, type Recipient } from '../inbox/webhook.ts';
-import type { Actor } from '../model/actions.ts';
+import { countOpenQuestions, openWebhooks, type Recipient } from '../inbox/webhook.ts';
+import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import type { JsonObject } from '../model/schema.ts';
 import { VERSION } from '../model/version.ts';
-import type { Adapter, Authenticate, Bridge, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
+import type { Adapter, Authenticate, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
 import { isLoopback } from '../transport/http/origin.ts';
 import { createHttpHost } from '../transport/http/server.ts';
 import { openWitnessDoor } from '../witness/door.ts';
 import { createHeadSender, type WitnessTarget } from '../witness/send.ts';
-import { type CoreRuntime, SERVING_ROOM } from './assemble.ts';
+import type { CoreRuntime } from './assemble.ts';
 import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
 import { consoleServices } from './console-services.ts';
@@ -111,7 +111,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     name: 'gateway',
     mounts: 'everything',
     adapters,
-    roomBytes: SERVING_ROOM,
+    serving: true,
     settings: { defaultAgent: config.defaultAgent, recoversOrphans: recoversOrphans },
     prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures, sessions }),
     taken(next) {
@@ -124,7 +124,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const renewing = config.tls ? [watchTls(config.tls, (next) => http.renew(next), logger)] : [];
   const opened: Closable[] = [...renewing, http, { close: async () => failures.close() }];
   try {
-    const waiting = await openQuestions(bridge, actor);
+    const waiting = await countOpenQuestions(bridge, actor);
     for (const door of runtime.prepared.doors) opened.unshift(await door.open(bridge));
     const { store, keyring } = core;
     openWitnessDoor({ ...deps, store, dir: join(config.dataDir, 'witness') });
@@ -242,18 +242,6 @@ export async function consoleLink(url: string, sessions: Pick<ConsoleSessions, '
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal });
 
-async function openQuestions(bridge: Bridge, actor: Actor): Promise<number> {
-  let count = 0;
-  let after: string | undefined;
-  do {
-    const where = { state: 'open' };
-    const page = await bridge.list(actor, { object: 'ask', where, limit: 200, ...(after && { after }) });
-    count += page.data.length;
-    after = page.next;
-  } while (after);
-  return count;
-}
-
 /** Recipients of approval webhooks, each with its key; a missing key stops the start, not the question. */
 async function recipientsOf(
   { webhooks }: Config,
@@ -306,10 +294,10 @@ async function requireAuthOffLoopback({ host, dataDir, oauth }: Config): Promise
 }
 
 async function noteFailedLogin(log: CoreRuntime['log'], { doors, ...failed }: FailedLoginNote): Promise<void> {
-  const event = {
+  const event: EventDraft = {
     event: 'vendor.tollbridge.login_failed',
     resource: { object: 'door', id: doors[0] ?? 'unknown' },
-    payload: { doors, ...failed } as unknown as JsonObject,
+    payload: { doors, ...failed },
   };
   await log.commit({ decide: () => ({ events: [event] }) });
 }

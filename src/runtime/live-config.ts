@@ -7,21 +7,12 @@
 
 import type { Log } from '../core/events/log.ts';
 import { asFault, Fault } from '../model/faults.ts';
-import type { JsonObject } from '../model/schema.ts';
+import type { ConfigLoadedPayload } from '../model/payloads.ts';
 import { type WatchedPaths, watchPaths } from '../policy/rules/watch.ts';
 import type { Closable, Logger } from '../ports/index.ts';
 import { type Config, WITHOUT_RESTART } from './config/config.ts';
 import { withoutEnvironment } from './config/environment.ts';
 import type { ConfigFile } from './config/shape.ts';
-
-export interface ConfigChange {
-  readonly outcome: 'loaded' | 'refused';
-  /** Paths that differ now: `agents.far`, `personas.careful`, `retention`. */
-  readonly changed: readonly string[];
-  /** Sections that differ in the file and are not in force yet. */
-  readonly waits_for_restart: readonly string[];
-  readonly error: string | null;
-}
 
 export interface FollowDeps {
   readonly log: Pick<Log, 'commit'>;
@@ -41,7 +32,7 @@ export interface LiveConfig extends Closable {
    * were replaced before it was requested.
    */
   upToDate(): Promise<void> | undefined;
-  reload(): Promise<ConfigChange | undefined>;
+  reload(): Promise<ConfigLoadedPayload | undefined>;
 }
 
 /** A decision waits this long for a change of the files to be read. After that the rules in force decide. */
@@ -59,7 +50,7 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
   let pendingRead: Promise<void> | undefined;
   let closed = false;
 
-  async function once(): Promise<ConfigChange | undefined> {
+  async function once(): Promise<ConfigLoadedPayload | undefined> {
     if (!deps || closed) return undefined;
     const change = await attempt(deps);
     watch();
@@ -71,18 +62,17 @@ export function createLiveConfig(first: Config, logger: Logger): LiveConfig {
     return news ? change : undefined;
   }
 
-  async function note(change: ConfigChange, { log }: FollowDeps): Promise<void> {
+  async function note(change: ConfigLoadedPayload, { log }: FollowDeps): Promise<void> {
     if (change.error)
       logger.error({ error: change.error }, 'the new configuration was refused; the old one stays in force');
     else if (change.waits_for_restart.length > 0) logger.warn({}, waiting(change.waits_for_restart));
     const resource = { object: 'configuration', id: 'file' };
-    const payload = change as unknown as JsonObject;
     await log
-      .commit({ decide: () => ({ events: [{ event: 'vendor.tollbridge.config_loaded', resource, payload }] }) })
+      .commit({ decide: () => ({ events: [{ event: 'vendor.tollbridge.config_loaded', resource, payload: change }] }) })
       .catch((cause) => logger.error({ err: cause }, 'a change of the configuration could not be written down'));
   }
 
-  async function attempt({ take }: FollowDeps): Promise<ConfigChange | undefined> {
+  async function attempt({ take }: FollowDeps): Promise<ConfigLoadedPayload | undefined> {
     let next: Config | undefined;
     try {
       next = await current.again();

@@ -5,7 +5,10 @@
  */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Log } from '../core/events/log.ts';
+import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
+
 import { type Sources, versionOf } from '../policy/rules/load.ts';
 import { problemsFault } from '../policy/rules/problems.ts';
 import type { PolicyChange, ReloadablePolicy } from '../policy/rules/reload.ts';
@@ -15,7 +18,7 @@ import type { Store } from '../ports/index.ts';
 export const RULES = { object: 'policy', id: 'rules' } as const;
 
 /** Written before the log names this version. */
-export async function keepRules(dataDir: string, { rules, rulesName, files }: Sources): Promise<void> {
+async function keepRules(dataDir: string, { rules, rulesName, files }: Sources): Promise<void> {
   const kept: Sources = { ...(rules !== undefined && { rules }), ...(rulesName && { rulesName }), files };
   const path = pathOf(dataDir, versionOf(kept));
   const text = JSON.stringify(kept);
@@ -44,9 +47,31 @@ export async function requireRules(policy: ReloadablePolicy): Promise<void> {
   if (outcome === 'refused') throw problemsFault(errors);
 }
 
-export async function lastChange(store: Pick<Store, 'tip' | 'event'>): Promise<PolicyChange | undefined> {
+async function lastChange(store: Pick<Store, 'tip' | 'event'>): Promise<PolicyChange | undefined> {
   const tip = await store.tip({ of: 'resource', ...RULES });
   return (tip && (await store.event(tip))?.payload) as PolicyChange | undefined;
+}
+
+/**
+ * Records every change as an event: the rules now in force, or those refused and why. Opening the runtime again is no
+ * change.
+ */
+export async function noteChange(
+  dataDir: string,
+  store: Store,
+  log: Pick<Log, 'commit'>,
+  change: PolicyChange,
+  read: Sources,
+): Promise<void> {
+  if (change.outcome === 'loaded') await keepRules(dataDir, read);
+  const last = await lastChange(store);
+  if (change.outcome === 'loaded' && last?.outcome === 'loaded' && last.version === change.version) return;
+  const event: EventDraft = {
+    event: 'vendor.tollbridge.policy_loaded',
+    resource: RULES,
+    payload: change,
+  };
+  await log.commit({ decide: () => ({ events: [event] }) });
 }
 
 async function read(path: string): Promise<Sources | undefined> {

@@ -1,6 +1,6 @@
 /** Approvals in the console, in a real browser: shown whole, answered once, by keyboard, on a phone, with other arguments. */
 import { expect, test } from 'vitest';
-import { DESK, openConsole, seriousIssues } from '../support/console/console.ts';
+import { DESKTOP, openConsole, seriousIssues } from '../support/console/console.ts';
 
 const MAIL = 'send report to ana';
 
@@ -156,7 +156,7 @@ test('a grant holds for the session and the time it was given for', async () => 
 test('a viewer sees approvals and has nothing to answer them with', async () => {
   const at = await openConsole();
   await at.work(MAIL);
-  const page = await at.page(DESK);
+  const page = await at.page(DESKTOP);
   const { key } = await at.viewer();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByLabel('Or use an API key').fill(key);

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { openConsoleSessions } from '../../src/auth/console-sessions.ts';
 import { systemClock } from '../../src/core/clock.ts';
-import { DESK, openConsole, watched } from '../support/console/console.ts';
+import { DESKTOP, openConsole, watched } from '../support/console/console.ts';
 import { openPage } from '../support/process/browser.ts';
 
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
@@ -14,7 +14,7 @@ const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' }
 test('the printed link signs one browser in, once', async () => {
   const at = await openConsole();
   const link = (await at.gateway.consoleLink?.()) ?? '';
-  const page = watched(await openPage(DESK));
+  const page = watched(await openPage(DESKTOP));
   await page.goto(link);
   await page.locator('nav').waitFor();
   expect(new URL(page.url()).hash, 'the code does not stay in the address').toBe('');
@@ -24,7 +24,7 @@ test('the printed link signs one browser in, once', async () => {
   await page.reload();
   await page.locator('nav').waitFor();
 
-  const other = watched(await openPage(DESK));
+  const other = watched(await openPage(DESKTOP));
   await other.goto(link);
   await other.getByRole('alert').waitFor();
   expect(await other.getByRole('alert').textContent()).toContain('used before, or is too old');
@@ -52,7 +52,7 @@ test('a session ends by sign-out in the page, and from the command line', async 
 test('with an API key a person is who the key says, and only while the key is valid', async () => {
   const at = await openConsole();
   const key = await at.key('approver', 'paula');
-  const page = watched(await openPage(DESK));
+  const page = watched(await openPage(DESKTOP));
   await page.goto(at.gateway.url);
   await page.getByLabel('Or use an API key').fill(`${key.slice(0, -3)}AAA`);
   await page.getByRole('button', { name: 'Sign in' }).click();

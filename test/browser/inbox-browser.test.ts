@@ -27,7 +27,7 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
   });
   const runtime = await openTestGateway({
     agents: [agent],
-    rules: '- { id: out, when: { effect: send }, then: ask, say: this leaves the house }',
+    rules: '- { id: out, when: { effect: send }, then: ask, say: data leaves this host }',
   });
   const links = createLinks((text) => runtime.runtime.keyring.signer().mac(text));
   const url = await serve(async (http) => {

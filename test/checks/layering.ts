@@ -22,7 +22,7 @@ interface Room {
   readonly canonical?: boolean;
   /** May use another protocol's SDK. */
   readonly sdk?: boolean;
-  /** The rule in words, for whoever broke it. */
+  /** The rule in words, for the author of the import. */
   readonly rule: string;
 }
 

@@ -26,9 +26,9 @@ function unguarded(file: string): readonly string[] {
   const source = readFileSync(join(ROOT, file), 'utf8');
   const found: string[] = [];
   new Visitor({
-    CallExpression({ callee, arguments: given, start }) {
+    CallExpression({ callee, arguments: input, start }) {
       if (callee.type !== 'Identifier' || callee.name !== 'fetch') return;
-      const options = given[1] as unknown as
+      const options = input[1] as unknown as
         | { readonly type: string; readonly properties?: readonly Property[] }
         | undefined;
       const redirect = options?.properties?.find(({ key }) => key?.name === 'redirect')?.value?.value;

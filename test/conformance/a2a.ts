@@ -35,7 +35,7 @@ export async function main(options: readonly string[], print: Print): Promise<nu
     const ways: Way[] = [];
     for (const way of WAYS) {
       if (values['no-legacy'] && way.version !== '1.0') continue;
-      if (await at.offers(way)) ways.push(way);
+      if (await at.supports(way)) ways.push(way);
       else print(`${nameOf(way)} is not offered, and not examined`);
     }
     let [passed, failed] = [0, 0];

@@ -74,7 +74,7 @@ export async function main(args: readonly string[], print: Print): Promise<numbe
     const key = own
       ? (await own.issue({ id: 'conformance' })).key
       : (values['api-key'] ?? process.env.HARN_AGENTS_CONFORMANCE_API_KEY);
-    const outsider = own ? (await own.issue({ id: 'stranger', tenant: 'elsewhere' })).key : values['other-key'];
+    const outsider = own ? (await own.issue({ id: 'outsider', tenant: 'elsewhere' })).key : values['other-key'];
     const common = {
       key,
       outsider,

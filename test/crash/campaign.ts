@@ -29,8 +29,8 @@ export async function runCampaign(options: CampaignOptions): Promise<Summary> {
   const reports: DirectoryReport[] = [];
   const gateways = Math.ceil(kills / killsPerDirectory);
   for (let runtime = 0; runtime < gateways; runtime += 1) {
-    const here = join(root, `house-${runtime}`);
-    const chance = createChance(`${seed}/house ${runtime}`);
+    const here = join(root, `gateway-${runtime}`);
+    const chance = createChance(`${seed}/gateway ${runtime}`);
     const due = Math.min(killsPerDirectory, kills - runtime * killsPerDirectory);
     const deps = {
       program,
@@ -38,7 +38,7 @@ export async function runCampaign(options: CampaignOptions): Promise<Summary> {
       chance,
       clients,
       starts,
-      say: (text: string) => say(`house ${runtime}: ${text}`),
+      say: (text: string) => say(`gateway ${runtime}: ${text}`),
     };
     const { report } = await liveThrough(due, deps);
     reports.push(report);

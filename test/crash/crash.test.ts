@@ -32,7 +32,7 @@ beforeAll(async () => {
   runtime = await liveThrough(KILLS, deps).catch((broken) => {
     throw new Error(`${broken}\n${reported.join('\n')}\nThe data is in ${root}`, { cause: broken });
   });
-  evidence = await look(runtime.place.dataDir);
+  evidence = await look(runtime.location.dataDir);
 }, 180_000);
 
 afterAll(async () => {
@@ -40,7 +40,7 @@ afterAll(async () => {
   if (runtime) await rm(root, { recursive: true, force: true });
 });
 
-function look(dataDir: string, journal = runtime.place.journal): Promise<Evidence> {
+function look(dataDir: string, journal = runtime.location.journal): Promise<Evidence> {
   return readEvidence({ dataDir, journal, copy: join(root, 'looked-at') });
 }
 
@@ -204,7 +204,7 @@ describe('the checker notices', () => {
         });
         const { payload } = evidence.events[at]!;
         const asking = { ...payload, decision: { verdict: 'escalate' } };
-        const events = changed(evidence.events, at, (event) => ({ ...event, payload: asking }));
+        const events = changed(evidence.events, at, (event) => ({ ...event, payload: asking }) as typeof event);
         return { evidence: { events }, ledger: { streams: [] } };
       },
     ],
@@ -238,10 +238,10 @@ describe('the checker notices', () => {
 
   test('a journal that was cut', async () => {
     const journal = join(root, 'cut-journal');
-    await writeFile(journal, (await readFile(runtime.place.journal, 'utf8')).trimEnd());
-    expect(await broken(look(runtime.place.dataDir, journal))).toBe('the journal is whole');
+    await writeFile(journal, (await readFile(runtime.location.journal, 'utf8')).trimEnd());
+    expect(await broken(look(runtime.location.dataDir, journal))).toBe('the journal is whole');
     await appendFile(journal, '\n');
-    await (await look(runtime.place.dataDir, journal)).close();
+    await (await look(runtime.location.dataDir, journal)).close();
   });
 });
 
@@ -272,7 +272,7 @@ function claimed(kind: Write['kind'], nonce: string, id: string): Write {
 
 async function spoiledCopy(name: string, spoil: (path: string) => void): Promise<string> {
   const dir = join(root, name);
-  await cp(runtime.place.dataDir, dir, { recursive: true });
+  await cp(runtime.location.dataDir, dir, { recursive: true });
   spoil(join(dir, 'log.db'));
   return dir;
 }

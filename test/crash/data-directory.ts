@@ -15,7 +15,7 @@ import { type Door, type Frame, Gone, httpDoor } from './clients/door.ts';
 import { createLedger, type Ledger } from './clients/ledger.ts';
 import { CONFIG } from './clients/words.ts';
 import { readEvidence } from './evidence.ts';
-import { type GatewayPlace, type GatewayProcess, noErrors, startGateway } from './gateway-process.ts';
+import { type GatewayLocation, type GatewayProcess, noErrors, startGateway } from './gateway-process.ts';
 import { type Moment, type MomentKind, pickMoment, whenWritten } from './moments.ts';
 import { stillOpen } from './promises/asks.ts';
 import { type Counts, everythingEnded, keepsPromises } from './promises.ts';
@@ -35,7 +35,7 @@ export interface DataDirectory {
   readonly report: DirectoryReport;
   /** What its clients were notified, and where it stands: for the client that wants to look again. */
   readonly ledger: Ledger;
-  readonly place: GatewayPlace;
+  readonly location: GatewayLocation;
 }
 export interface DirectoryReport extends Counts {
   readonly moments: readonly MomentKind[];
@@ -52,19 +52,19 @@ export async function liveThrough(
   kills: number,
   { program, root, chance, clients: many, starts, say }: DirectoryDeps,
 ): Promise<DataDirectory> {
-  const place: GatewayPlace = {
+  const location: GatewayLocation = {
     program,
     dataDir: join(root, 'data'),
     config: join(root, 'tollbridge.yaml'),
     journal: join(root, 'journal'),
     errorLog: join(root, 'errors.log'),
   };
-  await mkdir(place.dataDir, { recursive: true, mode: 0o700 });
-  await writeFile(place.config, CONFIG);
-  await writeFile(place.journal, '');
-  await writeFile(place.errorLog, '');
+  await mkdir(location.dataDir, { recursive: true, mode: 0o700 });
+  await writeFile(location.config, CONFIG);
+  await writeFile(location.journal, '');
+  await writeFile(location.errorLog, '');
   const actor = { id: 'approver', kind: 'person' as const, scopes: ['*'] };
-  const { key: approver } = await openApiKeys(place.dataDir, systemClock).create({ name: 'approver', actor });
+  const { key: approver } = await openApiKeys(location.dataDir, systemClock).create({ name: 'approver', actor });
 
   const ledger = createLedger();
   let replied = () => {};
@@ -98,11 +98,11 @@ export async function liveThrough(
   await look(true);
   say(`the end: ${describe(counts)}`);
   if (!counts) throw new Broken('the log is there', 'nothing was ever written');
-  return { report: { ...counts, moments, keptOpen }, ledger, place };
+  return { report: { ...counts, moments, keptOpen }, ledger, location };
 
   async function oneLife(moment: Moment): Promise<void> {
     if (moment.kind === 'start' || moment.kind === 'recovery') return await shortLife(moment);
-    const gateway = startGateway(place);
+    const gateway = startGateway(location);
     try {
       const door = await enter(gateway);
       const stop = new AbortController();
@@ -127,11 +127,11 @@ export async function liveThrough(
   async function shortLife(moment: Extract<Moment, { kind: 'start' | 'recovery' }>): Promise<void> {
     const over = new AbortController();
     const written = whenWritten(
-      join(place.dataDir, 'log.db-wal'),
+      join(location.dataDir, 'log.db-wal'),
       moment.kind === 'recovery' ? moment.nth : 1,
       over.signal,
     );
-    const gateway = startGateway(place);
+    const gateway = startGateway(location);
     if (moment.kind === 'start') await Promise.race([sleep(typical() * moment.share), gateway.ready]);
     else {
       await Promise.race([written, gateway.ready]);
@@ -147,7 +147,7 @@ export async function liveThrough(
       if (moment.answered) await new Promise<void>((resolve) => (replied = resolve));
       await sleep(moment.ms);
     }
-    if (moment.kind === 'effect') await Promise.race([whenWritten(place.journal, moment.nth, signal), longest]);
+    if (moment.kind === 'effect') await Promise.race([whenWritten(location.journal, moment.nth, signal), longest]);
     if (moment.kind === 'event') {
       await Promise.race([new Promise<void>((resolve) => received.set(moment.event, resolve)), longest]);
       if (moment.ms > 0) await sleep(moment.ms);
@@ -160,7 +160,7 @@ export async function liveThrough(
     const ready = await Promise.race([gateway.ready, tooLong]);
     late.abort();
     if (!ready || ready === 'too long') {
-      const said = (await readFile(place.errorLog, 'utf8')).slice(-2_000);
+      const said = (await readFile(location.errorLog, 'utf8')).slice(-2_000);
       const how = ready ? `it did not listen within ${LONGEST_START_MS} ms` : `it ended with ${await gateway.ended}`;
       throw new Broken('it starts again', `${how}: ${said}`);
     }
@@ -196,7 +196,7 @@ export async function liveThrough(
 
   /** No more work and no more kills. */
   async function lastLife(): Promise<void> {
-    const gateway = startGateway(place);
+    const gateway = startGateway(location);
     try {
       await comeToRest(await enter(gateway), { ledger, clients, chance: chance.fork('last answers') });
     } finally {
@@ -205,14 +205,18 @@ export async function liveThrough(
   }
 
   async function look(final = false): Promise<void> {
-    await noErrors(place.errorLog);
-    const file = join(place.dataDir, 'log.db');
+    await noErrors(location.errorLog);
+    const file = join(location.dataDir, 'log.db');
     // Killed before it had a log: nobody can have been notified anything.
     if (!existsSync(file) || (await stat(file)).size === 0) {
       if (ledger.writes.length > 0) throw new Broken('the log is there', 'it is gone');
       return;
     }
-    const evidence = await readEvidence({ dataDir: place.dataDir, journal: place.journal, copy: join(root, 'copy') });
+    const evidence = await readEvidence({
+      dataDir: location.dataDir,
+      journal: location.journal,
+      copy: join(root, 'copy'),
+    });
     try {
       counts = await keepsPromises(evidence, ledger);
       open = stillOpen(evidence);

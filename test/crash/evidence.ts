@@ -42,7 +42,7 @@ export interface Evidence {
   close(): Promise<void>;
 }
 
-export interface EvidencePlaces {
+export interface EvidenceLocations {
   readonly dataDir: string;
   readonly journal: string;
   /** Where the copy goes; made new each time. */
@@ -51,7 +51,7 @@ export interface EvidencePlaces {
 
 const clock = { now: () => new Date().toISOString() };
 
-export async function readEvidence({ dataDir, journal, copy }: EvidencePlaces): Promise<Evidence> {
+export async function readEvidence({ dataDir, journal, copy }: EvidenceLocations): Promise<Evidence> {
   await rm(copy, { recursive: true, force: true });
   await mkdir(copy, { recursive: true });
   await cp(dataDir, copy, { recursive: true, filter: (path) => !path.endsWith('.leases') });

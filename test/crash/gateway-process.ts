@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { Broken } from './broken.ts';
 
-export interface GatewayPlace {
+export interface GatewayLocation {
   /** The built program, `dist/src/main.js`. */
   readonly program: string;
   readonly dataDir: string;
@@ -44,7 +44,7 @@ process.once('exit', () => {
   for (const child of alive) child.kill('SIGKILL');
 });
 
-export function startGateway({ program, dataDir, config, journal, errorLog }: GatewayPlace): GatewayProcess {
+export function startGateway({ program, dataDir, config, journal, errorLog }: GatewayLocation): GatewayProcess {
   const args = ['serve', '--port', '0', '--config', config, '--data', dataDir, '--journal', journal];
   const begun = performance.now();
   const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });

@@ -20,7 +20,7 @@ const { values } = parseArgs({
     calls: { type: 'string', default: '60' },
     seed: { type: 'string' },
     clients: { type: 'string', default: '5' },
-    'kills-per-house': { type: 'string', default: '25' },
+    'kills-per-directory': { type: 'string', default: '25' },
   },
 });
 const seed = values.seed ?? String(Date.now() % 1_000_000);
@@ -44,7 +44,7 @@ try {
       root,
       seed,
       kills: Number(values.kills),
-      killsPerDirectory: Number(values['kills-per-house']),
+      killsPerDirectory: Number(values['kills-per-directory']),
       clients: Number(values.clients),
       say,
     });
@@ -78,7 +78,7 @@ function sentence(s: Summary, seconds: number): string {
   const at = (share: number) => Math.round(s.starts[Math.floor((s.starts.length - 1) * share)] ?? 0);
   const moments = Object.entries(s.moments).map(([kind, count]) => `${count} ${kind}`);
   return (
-    `ok  ${s.kills} kills (${moments.join(', ')}) in ${s.gateways} houses, ${Math.round(seconds)} s: ` +
+    `ok  ${s.kills} kills (${moments.join(', ')}) in ${s.gateways} gateways, ${Math.round(seconds)} s: ` +
     `${s.events} events, ${s.delivered} deliveries, ${s.acknowledged} writes acknowledged, ${s.retried} asked for again, ` +
     `${s.tasks} tasks (${s.replays} replays; gone on with ${s.takenUp} times), ${s.receipts} receipts, ${s.asks} questions (${s.keptOpen} found open again), ` +
     `${s.effects} effects (${s.cut} cut from their record, ${s.unknown} calls of unknown outcome); ` +

@@ -33,10 +33,10 @@ export async function fuzzHttp(
   try {
     const { url } = await (gateway.deps.http as unknown as { listen(): Promise<{ url: string }> }).listen();
     const send: Send = async ({ method, path, body, headers }) => {
-      const given = body === undefined ? {} : { 'content-type': 'application/json' };
+      const input = body === undefined ? {} : { 'content-type': 'application/json' };
       const answer = await fetch(`${url}${path}`, {
         method,
-        headers: { ...protocol.headers, ...given, ...headers },
+        headers: { ...protocol.headers, ...input, ...headers },
         signal: AbortSignal.timeout(ANSWER_MS),
         ...(body !== undefined && method !== 'GET' && { body: new Uint8Array(body) }),
       });

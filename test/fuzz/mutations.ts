@@ -32,11 +32,11 @@ const junk: fc.Arbitrary<unknown> = fc.oneof(
 );
 
 /** Every place in a value: the object or list it stands in, and under which name. */
-function places(value: unknown, found: { in: Record<string, unknown>; name: string }[] = []) {
+function locations(value: unknown, found: { in: Record<string, unknown>; name: string }[] = []) {
   if (typeof value !== 'object' || value === null) return found;
   for (const name of Object.keys(value)) {
     found.push({ in: value as Record<string, unknown>, name });
-    places((value as Record<string, unknown>)[name], found);
+    locations((value as Record<string, unknown>)[name], found);
   }
   return found;
 }
@@ -45,7 +45,7 @@ function places(value: unknown, found: { in: Record<string, unknown>; name: stri
 function changing(change: (at: { in: Record<string, unknown>; name: string }) => void, pick: number): Mutation {
   return (frame) => {
     const copy = structuredClone(frame) as JsonObject;
-    const all = places(copy);
+    const all = locations(copy);
     const chosen = all[pick % Math.max(1, all.length)];
     if (chosen) change(chosen);
     return plain(copy);

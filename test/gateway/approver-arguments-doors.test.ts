@@ -192,12 +192,12 @@ const DOORS: readonly AtDoor[] = [
         gateway: { agents: [sender()], tools: [tools], authenticate },
       });
       const capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
-      const given = await scene.modern(
+      const input = await scene.modern(
         'tools/call',
         { name: `agent__${sender().name}`, arguments: { message: 'go' } },
         { capabilities },
       );
-      const taskId = outcome(given).result.taskId as string;
+      const taskId = outcome(input).result.taskId as string;
       const [ask] = await scene.asks();
       const say: Waiting['say'] = async (args, as) => {
         // Only the client that gave the work finds it here; to approve it as well takes a scope that nobody has by default.

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Actor } from '../../src/model/actions.ts';
+import type { ConfigLoadedPayload } from '../../src/model/payloads.ts';
 import type { Adapter, AgentBackend, Deps, Row } from '../../src/ports/index.ts';
 import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
-import type { ConfigChange } from '../../src/runtime/live-config.ts';
 import { mountsOf } from '../../src/runtime/mounts/mounts.ts';
 import { createParts } from '../../src/runtime/mounts/parts.ts';
 import { latch } from '../support/gateway/agents.ts';
@@ -27,18 +27,18 @@ async function runtime(yaml: string) {
 }
 
 /** The next change that stands in the log. */
-async function nextChange({ core }: Gateway, write: () => Promise<void>): Promise<ConfigChange> {
+async function nextChange({ core: runtime }: Gateway, write: () => Promise<void>): Promise<ConfigLoadedPayload> {
   const stop = new AbortController();
-  const tip = await core.store.tip({ of: 'all' });
+  const tip = await runtime.store.tip({ of: 'all' });
   await write();
   const from = { stream: { of: 'all' } as const, ...(tip && { after: tip }) };
-  for await (const { event, payload } of core.store.follow(from, stop.signal)) {
-    if (event === 'vendor.tollbridge.config_loaded') return payload as unknown as ConfigChange;
+  for await (const { event, payload } of runtime.store.follow(from, stop.signal)) {
+    if (event === 'vendor.tollbridge.config_loaded') return payload as unknown as ConfigLoadedPayload;
   }
   throw new Error('the log ended');
 }
 
-const namesOf = async ({ core }: Gateway) => (await core.bridge.agents(OWNER)).map(({ name }) => name);
+const namesOf = async ({ core: runtime }: Gateway) => (await runtime.bridge.agents(OWNER)).map(({ name }) => name);
 const FAR = 'agents: { far: { harn: { url: "http://127.0.0.1:9" } } }';
 
 test('agents come and go, personas and quotas follow, and each time it is written down', async () => {

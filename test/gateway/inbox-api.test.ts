@@ -89,7 +89,7 @@ test('what waits is listed and looked at with all that is needed to decide, and 
       kind: 'approval',
       question: 'May agent:demo use send_mail on yes@example.org?',
       rule_id: 'outside-needs-a-human',
-      reason: 'this leaves the house, so a person decides',
+      reason: 'data leaves this host, so a person decides',
     },
     response: null,
   });

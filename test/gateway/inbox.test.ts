@@ -59,7 +59,7 @@ async function channel(refusals: readonly number[] = []) {
   };
 }
 
-async function place() {
+async function location() {
   const dir = await mkdtemp(join(tmpdir(), 'tb-inbox-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   return dir;
@@ -77,15 +77,15 @@ async function gatewayAt(dir: string, yaml: string): Promise<Gateway> {
 const hook = (url: string, links = true) =>
   `approvals: { webhooks: { duty: { url: "${url}", secret: duty, links: ${links} } } }`;
 
-async function work({ core: house }: Gateway, text: string) {
-  const { bridge } = house;
+async function work({ core: runtime }: Gateway, text: string) {
+  const { bridge } = runtime;
   const body = { workspace_id: 'workspace_default' };
   const { resource: session } = await bridge.submit({ kind: 'session.create', actor: OWNER, body });
   const task = { session_id: session.id, input: says(text) };
   return (await bridge.submit({ kind: 'task.submit', actor: OWNER, body: task })).resource.id;
 }
 
-const askOf = ({ core: house }: Gateway, id: string) => house.bridge.view<AskRecord & Row>(OWNER, 'ask', id);
+const askOf = ({ core: runtime }: Gateway, id: string) => runtime.bridge.view<AskRecord & Row>(OWNER, 'ask', id);
 const post = (url: string, form: Record<string, string>, headers: Record<string, string> = {}) =>
   fetch(url, { method: 'POST', body: new URLSearchParams(form), headers });
 
@@ -111,14 +111,14 @@ test('nothing an agent says can turn the page round, or put something into it', 
 
 test('a question is reported, signed, with a link; looking decides nothing, the form decides once', async () => {
   const duty = await channel();
-  const gateway = await gatewayAt(await place(), hook(duty.url));
+  const gateway = await gatewayAt(await location(), hook(duty.url));
   await work(gateway, 'send <b>hi</b> to bob');
   const { headers, text, body } = await duty.next('approval.requested');
   const { id, decide_url: link = '' } = body.data;
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`;
   expect(headers['webhook-id']).toBe(`${id}.requested`);
   expect(headers['webhook-signature']).toBe(`v1,${createHmac('sha256', KEY).update(signed).digest('base64')}`);
-  expect(body.data).toMatchObject({ kind: 'approval', reason: 'this leaves the house, so a person decides' });
+  expect(body.data).toMatchObject({ kind: 'approval', reason: 'data leaves this host, so a person decides' });
 
   for (const method of ['GET', 'HEAD', 'GET']) {
     const looked = await fetch(link, { method });
@@ -145,7 +145,7 @@ test('a link is worth nothing after its time, and a secret in an act is reported
   const duty = await channel();
   const secret = 'sk-ant-api03-Zm9yIHRlc3RzIG9ubHksIG5vdCBhIGtleSBhdCBhbGw';
   const yaml = hook(duty.url).replace('approvals: {', 'approvals: { expire_after: 500ms,');
-  const gateway = await gatewayAt(await place(), yaml);
+  const gateway = await gatewayAt(await location(), yaml);
   await work(gateway, `send ${secret} to bob`);
   const { text, body } = await duty.next('approval.requested');
   expect(text).not.toContain(secret);
@@ -164,7 +164,7 @@ test('a link is worth nothing after its time, and a secret in an act is reported
 
 test('a value that is wanted can be sent the same way', async () => {
   const duty = await channel();
-  const gateway = await gatewayAt(await place(), hook(duty.url));
+  const gateway = await gatewayAt(await location(), hook(duty.url));
   await work(gateway, 'ask which colour');
   const { id, decide_url: link = '' } = (await duty.next('approval.requested')).body.data;
   expect(await (await fetch(link)).text()).toContain('name="value"');
@@ -175,7 +175,7 @@ test('a value that is wanted can be sent the same way', async () => {
 
 test('a link that is not ours, changed, of another question or of nobody we tell leads nowhere', async () => {
   const duty = await channel();
-  const dir = await place();
+  const dir = await location();
   const gateway = await gatewayAt(dir, hook(duty.url));
   await work(gateway, 'send one to bob');
   await work(gateway, 'send two to bob');
@@ -207,7 +207,7 @@ test('a link that is not ours, changed, of another question or of nobody we tell
 
 test('what cannot be reported is reported later, what was open is reported again after a restart, and no redirect is followed', async () => {
   const duty = await channel([500, 302]);
-  const dir = await place();
+  const dir = await location();
   const gateway = await gatewayAt(dir, hook(duty.url, false));
   await work(gateway, 'send hello to bob');
   const first = await duty.next('approval.requested');
@@ -221,7 +221,7 @@ test('what cannot be reported is reported later, what was open is reported again
 
 test('without its key nobody is notified, and the start says so', async () => {
   const yaml = 'approvals: { webhooks: { duty: { url: "http://127.0.0.1:9", secret: gone } } }';
-  await expect(gatewayAt(await place(), yaml)).rejects.toThrow('no secret gone');
+  await expect(gatewayAt(await location(), yaml)).rejects.toThrow('no secret gone');
 });
 
 test('a question that is answered at once is reported before its end, and a recipient that hangs delays no other', async () => {

@@ -129,7 +129,7 @@ test('work that waited its turn belongs to the command that gave it', async () =
 
 test('what fails says its kind and none of its words', async () => {
   const { bridge, spans } = await runtime(async () => undefined);
-  const body = { session_id: 'session_of_somebody', input: says('go') };
+  const body = { session_id: 'session_of_another', input: says('go') };
   await expect(bridge.submit({ kind: 'task.submit', actor: ana, body })).rejects.toThrow();
   const failed = named(spans(), 'command task.submit');
   expect(failed.status).toEqual({ code: 2, message: 'not_found' });

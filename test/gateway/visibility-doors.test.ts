@@ -420,7 +420,7 @@ const ROWS: readonly Row[] = [
     door: 'MCP agents as tools',
     async read(at, who) {
       const client = await openLegacyClient(`${at.url}/mcp`, {}, { headers: { authorization: `Bearer ${who}` } });
-      const call = (name: string, given: object) => client.request('tools/call', { name, arguments: given });
+      const call = (name: string, input: object) => client.request('tools/call', { name, arguments: input });
       const done = JSON.stringify((await call('agent__agent', { message: 'go' })).frames);
       const [, task_id] = /"task_id":"([^"]+)"/.exec(done)!;
       return done + JSON.stringify((await call('task__status', { task_id: task_id! })).frames);

@@ -23,7 +23,7 @@ const message = {
 };
 
 async function unharmed(gateway: Serving): Promise<void> {
-  expect(gateway.given()).toEqual([]);
+  expect(gateway.input()).toEqual([]);
   expect(gateway.contacts()).toEqual([]);
   expect((await gateway.call('echo', { text: 'still here' })).text).toContain('still here');
   expect(await gateway.violations()).toEqual([]);
@@ -204,8 +204,8 @@ describe('members of a call', { timeout: 60_000 }, () => {
     for (const [at, [what, args]] of ALLOWED_CALLS.entries()) {
       const { text } = await pay(gateway, args);
       expect([what, text]).toEqual([what, expect.stringContaining('done')]);
-      const [tool, given] = [gateway.contacts().at(-1)?.tool, gateway.contacts().at(-1)?.arguments];
-      expect([tool, JSON.stringify(given)]).toEqual(['pay', JSON.stringify(JSON.parse(args))]);
+      const [tool, input] = [gateway.contacts().at(-1)?.tool, gateway.contacts().at(-1)?.arguments];
+      expect([tool, JSON.stringify(input)]).toEqual(['pay', JSON.stringify(JSON.parse(args))]);
       // Nothing of it has stayed with the process.
       expect((await pay(gateway, '{"amount":1}')).text).toContain('only to him');
       expect(gateway.contacts()).toHaveLength(at + 1);

@@ -204,7 +204,7 @@ describe('places that could be taken for the person’s own', () => {
     await clone.putOwn('agents: { coder: { acp: { command: [./agent.sh] } } }\n');
     await clone.put('agent.sh', `#!/bin/sh\ntouch ${clone.canary}\n`);
     const { out } = await clone.run(['doctor', '--port', '0']);
-    expect(out).toContain(`agents.coder starts ${join(clone.home, '.config/tollbridge/agent.sh')}`);
+    expect(out).toContain(`agents.coder: command ${join(clone.home, '.config/tollbridge/agent.sh')}`);
   });
 
   test('a demo asked to keep its data in the repository reads no configuration there', async () => {

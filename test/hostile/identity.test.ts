@@ -34,7 +34,7 @@ beforeAll(async () => {
   keys['other-service'] = await at.key('other-service', '--scope', '*');
   const families = ['tasks:*', 'sessions:*', 'events:*', 'artifacts:*', 'receipts:*', 'approvals:*', 'workspaces:*'];
   keys.restricted = await at.key('restricted', '--scope', ...families);
-  keys.outsider = await at.key('stranger', '--scope', ...families);
+  keys.outsider = await at.key('outsider', '--scope', ...families);
 }, 120_000);
 
 afterAll(async () => {
@@ -191,7 +191,7 @@ describe('work of another principal is not there', () => {
       expect([path, status, body.data]).toEqual([path, 200, []]);
       const seen = (await at.rest(keys.restricted!, 'GET', `${path}?limit=200`)).body.data;
       if (path !== '/v1/artifacts') expect(seen.length, path).toBeGreaterThan(0);
-      expect(JSON.stringify(seen), path).not.toContain('stranger');
+      expect(JSON.stringify(seen), path).not.toContain('outsider');
     }
   });
 

@@ -18,7 +18,7 @@ const BLOCK = '- { id: shut, when: { kind: tool }, then: block, say: shut now }\
 const BROKEN = '- { id: bad, then: maybe }\n';
 const SERVER = join(PROJECT, 'test/support/upstreams/counting-server.mjs');
 
-interface Place {
+interface Location {
   readonly dir: string;
   readonly data: string;
   readonly config: string;
@@ -27,7 +27,7 @@ interface Place {
 }
 
 /** A configuration that names one file of rules. */
-async function aPlace({ rules = ALLOW, more = '', policies = 'rules.yaml' } = {}): Promise<Place> {
+async function aLocation({ rules = ALLOW, more = '', policies = 'rules.yaml' } = {}): Promise<Location> {
   const dir = await aDirectory();
   onTestFinished(forgetLogs);
   const config = join(dir, 'tollbridge.yaml');
@@ -42,7 +42,7 @@ interface Relay extends Spoken {
 }
 
 /** `tollbridge mcp` before a server that writes down every call. */
-async function mcpRelay({ data, config, contacts }: Place, env: Record<string, string> = {}): Promise<Relay> {
+async function mcpRelay({ data, config, contacts }: Location, env: Record<string, string> = {}): Promise<Relay> {
   const words = ['--data', data, '--config', config, 'mcp', '--name', 'counting', '--'];
   const relay = startSpeaking([...words, process.execPath, SERVER, contacts, data], { env });
   endAfterwards(relay);
@@ -75,16 +75,16 @@ function textOf({ result, error }: Wire): string {
 }
 
 /** Every contact was allowed before, and there are as many as there should be. */
-async function expectContacts({ contacts, data }: Place, count: number): Promise<void> {
+async function expectContacts({ contacts, data }: Location, count: number): Promise<void> {
   const found = readContacts(contacts);
   expect(found).toHaveLength(count);
   expect(await checkActs(data, found)).toEqual([]);
 }
 
-const policyChanges = async ({ data }: Place): Promise<JsonObject[]> =>
+const policyChanges = async ({ data }: Location): Promise<JsonObject[]> =>
   (await readEvents(data, ['vendor.tollbridge.policy_loaded'])).map(({ payload }) => payload);
 
-const WAYS: Readonly<Record<string, (place: Place, text: string) => Promise<void>>> = {
+const WAYS: Readonly<Record<string, (location: Location, text: string) => Promise<void>>> = {
   'written in place': ({ rules }, text) => writeFile(rules, text),
   'replaced by another file': async ({ rules }, text) => {
     await writeFile(`${rules}.new`, text);
@@ -108,119 +108,119 @@ const WAYS: Readonly<Record<string, (place: Place, text: string) => Promise<void
 test.each(Object.keys(WAYS))(
   'a rule file that is %s decides the next act of a relay',
   async (how) => {
-    const place = await aPlace();
-    const relay = await mcpRelay(place);
+    const location = await aLocation();
+    const relay = await mcpRelay(location);
     expect(await relay.act()).toBe('done');
-    await WAYS[how]?.(place, BLOCK);
+    await WAYS[how]?.(location, BLOCK);
     expect(await relay.act()).toContain('shut now');
-    await expectContacts(place, 1);
-    await WAYS[how === 'replaced by a link' ? 'replaced by another file' : how]?.(place, ALLOW);
+    await expectContacts(location, 1);
+    await WAYS[how === 'replaced by a link' ? 'replaced by another file' : how]?.(location, ALLOW);
     expect(await relay.act()).toBe('done');
-    await expectContacts(place, 2);
-    expect((await policyChanges(place)).map(({ outcome }) => outcome)).toEqual(['loaded', 'loaded', 'loaded']);
+    await expectContacts(location, 2);
+    expect((await policyChanges(location)).map(({ outcome }) => outcome)).toEqual(['loaded', 'loaded', 'loaded']);
   },
   60_000,
 );
 
 test('a link further up the path that points elsewhere decides the next act', async () => {
-  const place = await aPlace({ policies: 'current/rules.yaml' });
+  const location = await aLocation({ policies: 'current/rules.yaml' });
   for (const [version, text] of [
     ['v1', ALLOW],
     ['v2', BLOCK],
   ] as const) {
-    await mkdir(join(place.dir, version));
-    await writeFile(join(place.dir, version, 'rules.yaml'), text);
+    await mkdir(join(location.dir, version));
+    await writeFile(join(location.dir, version, 'rules.yaml'), text);
   }
-  await symlink('v1', join(place.dir, 'current'));
-  const relay = await mcpRelay(place);
+  await symlink('v1', join(location.dir, 'current'));
+  const relay = await mcpRelay(location);
   expect(await relay.act()).toBe('done');
-  await symlink('v2', join(place.dir, 'next'));
-  await rename(join(place.dir, 'next'), join(place.dir, 'current'));
+  await symlink('v2', join(location.dir, 'next'));
+  await rename(join(location.dir, 'next'), join(location.dir, 'current'));
   expect(await relay.act()).toContain('shut now');
-  await expectContacts(place, 1);
+  await expectContacts(location, 1);
 }, 60_000);
 
 test('another list of rule files in the configuration decides the next act', async () => {
-  const place = await aPlace();
-  const relay = await mcpRelay(place);
+  const location = await aLocation();
+  const relay = await mcpRelay(location);
   expect(await relay.act()).toBe('done');
-  await writeFile(join(place.dir, 'strict.yaml'), BLOCK);
-  await writeFile(place.config, 'policies: [rules.yaml, strict.yaml]\n');
+  await writeFile(join(location.dir, 'strict.yaml'), BLOCK);
+  await writeFile(location.config, 'policies: [rules.yaml, strict.yaml]\n');
   expect(await relay.act()).toContain('shut now');
   // The file that was added is watched from now on.
-  await writeFile(join(place.dir, 'strict.yaml'), BLOCK.replace('shut now', 'shut again'));
+  await writeFile(join(location.dir, 'strict.yaml'), BLOCK.replace('shut now', 'shut again'));
   expect(await relay.act()).toContain('shut again');
-  await expectContacts(place, 1);
+  await expectContacts(location, 1);
 }, 60_000);
 
 test('a broken file keeps the rules in force and is reported once; the next good one holds', async () => {
-  const place = await aPlace({ rules: BLOCK });
-  const relay = await mcpRelay(place);
-  await writeFile(place.rules, BROKEN);
+  const location = await aLocation({ rules: BLOCK });
+  const relay = await mcpRelay(location);
+  await writeFile(location.rules, BROKEN);
   expect(await relay.act()).toContain('shut now');
   expect(await relay.act()).toContain('shut now');
   expect(relay.stderr()).toContain('the new policy was refused; the old one stays in force');
-  const refused = (await policyChanges(place)).filter(({ outcome }) => outcome === 'refused');
+  const refused = (await policyChanges(location)).filter(({ outcome }) => outcome === 'refused');
   expect(refused).toMatchObject([{ errors: [{ rule: 'bad', line: 1, message: expect.stringContaining('maybe') }] }]);
-  await writeFile(place.rules, ALLOW);
+  await writeFile(location.rules, ALLOW);
   expect(await relay.act()).toBe('done');
-  await expectContacts(place, 1);
+  await expectContacts(location, 1);
 }, 60_000);
 
 test('a rule file that disappears keeps the rules in force and is reported', async () => {
-  const place = await aPlace({ rules: BLOCK });
-  const relay = await mcpRelay(place);
-  await rm(place.rules);
+  const location = await aLocation({ rules: BLOCK });
+  const relay = await mcpRelay(location);
+  await rm(location.rules);
   expect(await relay.act()).toContain('shut now');
-  await expect.poll(async () => (await policyChanges(place)).at(-1)?.outcome, { timeout: 20_000 }).toBe('refused');
+  await expect.poll(async () => (await policyChanges(location)).at(-1)?.outcome, { timeout: 20_000 }).toBe('refused');
   expect(await relay.act()).toContain('shut now');
-  await expectContacts(place, 0);
+  await expectContacts(location, 0);
 }, 60_000);
 
 test('a configuration that disappears keeps everything in force and is reported', async () => {
-  const place = await aPlace();
-  await writeFile(place.config, `rules:\n  ${BLOCK}`);
-  const relay = await mcpRelay(place);
+  const location = await aLocation();
+  await writeFile(location.config, `rules:\n  ${BLOCK}`);
+  const relay = await mcpRelay(location);
   expect(await relay.act()).toContain('shut now');
-  await rm(place.config);
+  await rm(location.config);
   expect(await relay.act()).toContain('shut now');
   const refused = async () =>
-    (await readEvents(place.data, ['vendor.tollbridge.config_loaded'])).map(({ payload }) => payload.outcome);
+    (await readEvents(location.data, ['vendor.tollbridge.config_loaded'])).map(({ payload }) => payload.outcome);
   await expect.poll(refused, { timeout: 20_000 }).toEqual(['refused']);
   expect(await relay.act()).toContain('shut now');
-  await expectContacts(place, 0);
+  await expectContacts(location, 0);
 }, 60_000);
 
 test('a file that is written again and again while it is read ends in what was written last', async () => {
-  const place = await aPlace();
-  const relay = await mcpRelay(place);
+  const location = await aLocation();
+  const relay = await mcpRelay(location);
   expect(await relay.act()).toBe('done');
   for (let turn = 0; turn < 60; turn += 1) {
-    await writeFile(place.rules, turn % 2 ? ALLOW : BROKEN);
+    await writeFile(location.rules, turn % 2 ? ALLOW : BROKEN);
     if (turn % 10 === 0) void relay.act();
   }
-  await writeFile(place.rules, BLOCK);
+  await writeFile(location.rules, BLOCK);
   expect(await relay.act()).toContain('shut now');
   await relay.act();
-  expect(await checkActs(place.data, readContacts(place.contacts))).toEqual([]);
+  expect(await checkActs(location.data, readContacts(location.contacts))).toEqual([]);
 }, 60_000);
 
 test('every process on one data directory decides its next act by the new rules', async () => {
-  const place = await aPlace();
-  const [one, other] = await Promise.all([mcpRelay(place), mcpRelay(place)]);
-  const serving = program(['--data', place.data, '--config', place.config, 'serve', '--port', '0']);
+  const location = await aLocation();
+  const [one, other] = await Promise.all([mcpRelay(location), mcpRelay(location)]);
+  const serving = program(['--data', location.data, '--config', location.config, 'serve', '--port', '0']);
   await serving.says(/listens on/);
   expect([await one.act(), await other.act()]).toEqual(['done', 'done']);
-  await writeFile(place.rules, BLOCK);
+  await writeFile(location.rules, BLOCK);
   const said = await Promise.all([one.act(), other.act()]);
   expect(said.filter((text) => text.includes('shut now'))).toHaveLength(2);
-  await expectContacts(place, 2);
+  await expectContacts(location, 2);
   serving.child.kill('SIGTERM');
   expect((await serving.ended).code).toBe(0);
 }, 90_000);
 
 /** One agent under `tollbridge ahp --stdio`. */
-async function ahpAgent({ data, config }: Place) {
+async function ahpAgent({ data, config }: Location) {
   const relay = startSpeaking(['--data', data, '--config', config, 'ahp', '--stdio']);
   endAfterwards(relay);
   await relay.end.ask('ahp/handshake', { protocol_version: '2.4', agent_info: { framework: 'f', version: '1' } });
@@ -238,21 +238,21 @@ test('an agent under ahp: rules, a persona that is narrowed or removed, and a qu
   const quota = (limit: number) => `quotas: { daily: { limits: { tool_calls: ${limit} }, per: 1d } }\n`;
   const door = 'doors: { ahp: { persona: persona_worker } }\n';
   const written = (tier: string, limit: number) => `policies: [rules.yaml]\n${persona(tier)}${quota(limit)}${door}`;
-  const place = await aPlace();
-  await writeFile(place.config, written('act_auto', 100));
-  const agent = await ahpAgent(place);
+  const location = await aLocation();
+  await writeFile(location.config, written('act_auto', 100));
+  const agent = await ahpAgent(location);
   expect(await agent.wants('one')).toMatchObject({ decision: 'allow' });
-  await writeFile(place.config, written('act_auto', 1));
+  await writeFile(location.config, written('act_auto', 1));
   expect(await agent.wants('two')).toMatchObject({ decision: 'block', reason: expect.stringContaining('tool_calls') });
-  await writeFile(place.config, written('shadow', 100));
+  await writeFile(location.config, written('shadow', 100));
   expect(await agent.wants('three')).toMatchObject({ decision: 'block' });
-  await writeFile(place.config, written('act_auto', 100));
+  await writeFile(location.config, written('act_auto', 100));
   expect(await agent.wants('four')).toMatchObject({ decision: 'allow' });
-  await writeFile(place.rules, BLOCK);
+  await writeFile(location.rules, BLOCK);
   expect(await agent.wants('five')).toMatchObject({ decision: 'block', reason: expect.stringContaining('shut now') });
-  await writeFile(place.rules, ALLOW);
+  await writeFile(location.rules, ALLOW);
   expect(await agent.wants('six')).toMatchObject({ decision: 'allow' });
-  await writeFile(place.config, `policies: [rules.yaml]\n${door}`);
+  await writeFile(location.config, `policies: [rules.yaml]\n${door}`);
   expect(await agent.wants('seven')).not.toMatchObject({ decision: 'allow' });
 }, 90_000);
 
@@ -279,7 +279,7 @@ require('readline').createInterface({ input: process.stdin }).on('line', (line) 
 process.stdin.on('end', () => process.exit(0));
 `;
 
-async function editor({ dir, data, config }: Place) {
+async function editor({ dir, data, config }: Location) {
   const words = [
     '--data',
     data,
@@ -308,50 +308,50 @@ async function editor({ dir, data, config }: Place) {
 }
 
 test('an editor and its agent: the next question is decided by the new rules', async () => {
-  const place = await aPlace();
-  const { prompt, said } = await editor(place);
+  const location = await aLocation();
+  const { prompt, said } = await editor(location);
   await prompt();
   expect(said().at(-1)).toContain('"optionId":"y"');
-  await writeFile(place.rules, BLOCK);
+  await writeFile(location.rules, BLOCK);
   await prompt();
   expect(said().at(-1)).toContain('"optionId":"n"');
 }, 60_000);
 
 test('what was asked before the rules changed to block is not allowed by an approval after it', async () => {
-  const place = await aPlace({ rules: '- { id: asks, when: { kind: tool }, then: ask }\n' });
-  const { end, prompt, said } = await editor(place);
+  const location = await aLocation({ rules: '- { id: asks, when: { kind: tool }, then: ask }\n' });
+  const { end, prompt, said } = await editor(location);
   const done = prompt();
   const question = await end.received(({ method }) => method === 'session/request_permission');
-  await writeFile(place.rules, BLOCK);
+  await writeFile(location.rules, BLOCK);
   const options = question.params?.options as unknown as readonly { optionId: string; kind: string }[];
   const yes = options.find(({ kind }) => kind === 'allow_once');
   end.say({ id: question.id, result: { outcome: { outcome: 'selected', optionId: yes?.optionId ?? 'y' } } });
   await done;
   expect(said().at(-1)).toContain('"optionId":"n"');
-  const decided = (await readEvents(place.data, ['vendor.tollbridge.decided'])).map(
+  const decided = (await readEvents(location.data, ['vendor.tollbridge.decided'])).map(
     ({ payload }) => payload.decision as JsonObject,
   );
   expect(decided.at(-1)).toMatchObject({ verdict: 'block', rule_id: 'shut' });
 }, 60_000);
 
 test('a hundred thousand rules are refused while the relay goes on answering', async () => {
-  const place = await aPlace({ rules: BLOCK });
-  const relay = await mcpRelay(place);
+  const location = await aLocation({ rules: BLOCK });
+  const relay = await mcpRelay(location);
   expect(await relay.act()).toContain('shut now');
   const many = Array.from({ length: 100_000 }, (_, at) => `- { id: r${at}, then: allow }`).join('\n');
-  await writeFile(place.rules, many);
+  await writeFile(location.rules, many);
   expect(await relay.act()).toContain('shut now');
-  await writeFile(place.config, `rules:\n${many.replace(/^/gm, '  ')}\n`);
+  await writeFile(location.config, `rules:\n${many.replace(/^/gm, '  ')}\n`);
   expect(await relay.act()).toContain('shut now');
-  const last = async () => (await policyChanges(place)).at(-1);
+  const last = async () => (await policyChanges(location)).at(-1);
   await expect.poll(last, { timeout: 20_000 }).toMatchObject({ outcome: 'refused', rules: 1 });
-  await expectContacts(place, 0);
+  await expectContacts(location, 0);
 }, 60_000);
 
 const SECRET = 'hunter2-and-then-some-more';
 
 test('a configuration error does not repeat a value of the environment, at the start or later', async () => {
-  const place = await aPlace();
+  const location = await aLocation();
   const mistakes = [
     `approvals: { expire_after: "\${NOT_FOR_THE_LOG}" }\n`,
     `default_agent: "\${NOT_FOR_THE_LOG}"\n`,
@@ -361,16 +361,16 @@ test('a configuration error does not repeat a value of the environment, at the s
     `personas: { p: { agent: "\${NOT_FOR_THE_LOG}" } }\n`,
   ];
   const env = { NOT_FOR_THE_LOG: SECRET };
-  const serving = program(['--data', place.data, '--config', place.config, 'serve', '--port', '0'], { env });
+  const serving = program(['--data', location.data, '--config', location.config, 'serve', '--port', '0'], { env });
   await serving.says(/listens on/);
-  const refusals = async () => (await readEvents(place.data, ['vendor.tollbridge.config_loaded'])).length;
+  const refusals = async () => (await readEvents(location.data, ['vendor.tollbridge.config_loaded'])).length;
   for (const text of mistakes) {
     const before = await refusals();
-    await writeFile(place.config, text);
+    await writeFile(location.config, text);
     // The gateway may also read the file between its truncation and its new text.
     await expect.poll(refusals, { timeout: 20_000 }).toBeGreaterThan(before);
     const started = await ran(
-      ['--data', join(place.dir, 'other'), '--config', place.config, 'serve', '--port', '0'],
+      ['--data', join(location.dir, 'other'), '--config', location.config, 'serve', '--port', '0'],
       '',
       {
         env,
@@ -382,25 +382,25 @@ test('a configuration error does not repeat a value of the environment, at the s
   serving.child.kill('SIGTERM');
   const { out, err } = await serving.ended;
   expect(out + err).not.toContain(SECRET);
-  expect(JSON.stringify(await readEvents(place.data))).not.toContain(SECRET);
+  expect(JSON.stringify(await readEvents(location.data))).not.toContain(SECRET);
 }, 120_000);
 
 test('a door whose persona does not exist is not opened, and the message names the nearest one', async () => {
-  const place = await aPlace({ more: 'personas: { worker: {} }\ndoors: { ahp: { persona: persona_workr } }\n' });
+  const location = await aLocation({ more: 'personas: { worker: {} }\ndoors: { ahp: { persona: persona_workr } }\n' });
   for (const command of [
     ['ahp', '--stdio'],
     ['serve', '--port', '0'],
   ]) {
-    const { code, err } = await ran(['--data', place.data, '--config', place.config, ...command]);
+    const { code, err } = await ran(['--data', location.data, '--config', location.config, ...command]);
     expect(code).not.toBe(0);
     expect(err).toContain('there is no persona with the id persona_workr; did you mean persona_worker?');
   }
 }, 60_000);
 
 test('a rule that names a persona that does not exist is reported by a running process', async () => {
-  const place = await aPlace({ more: 'personas: { worker: {} }\n' });
-  const relay = await mcpRelay(place);
-  await writeFile(place.rules, `${ALLOW}- { id: typo, when: { persona: workr }, then: block }\n`);
+  const location = await aLocation({ more: 'personas: { worker: {} }\n' });
+  const relay = await mcpRelay(location);
+  await writeFile(location.rules, `${ALLOW}- { id: typo, when: { persona: workr }, then: block }\n`);
   expect(await relay.act()).toBe('done');
   await expect
     .poll(() => relay.stderr(), { timeout: 20_000 })
@@ -410,12 +410,12 @@ test('a rule that names a persona that does not exist is reported by a running p
 test('an editor and its agent work under a persona, and what is changed of it holds at the next question', async () => {
   const written = (tools: string) =>
     `policies: [rules.yaml]\npersonas: { worker: { autonomy: ${tools} } }\nrelays: { acp: { persona: persona_worker } }\n`;
-  const place = await aPlace();
-  await writeFile(place.config, written('act_auto'));
-  const { prompt, said } = await editor(place);
+  const location = await aLocation();
+  await writeFile(location.config, written('act_auto'));
+  const { prompt, said } = await editor(location);
   await prompt();
   expect(said().at(-1)).toContain('"optionId":"y"');
-  await writeFile(place.config, written('shadow'));
+  await writeFile(location.config, written('shadow'));
   await prompt();
   expect(said().at(-1)).toContain('"optionId":"n"');
 }, 60_000);

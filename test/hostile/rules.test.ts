@@ -25,7 +25,7 @@ const RULES = (/```yaml\n([\s\S]*?)```/.exec(PAGE)?.[1] ?? '').replace(/^/gm, ' 
 const REST = '  - { id: the-rest, when: { kind: [tool, fs.read, fs.write] }, then: allow }\n';
 /** How long a question to people keeps its asker waiting; a gateway that has just been started takes a while for its first decision. */
 const CONFIG = 'doors: { ahp: { timeout_ms: 2000 } }\n';
-const TOGETHER = 40;
+const BATCHER = 40;
 
 async function judged(gateway: Serving, tool: string, args: JsonObject, n: number): Promise<string> {
   const payload = { tool_name: tool, tool, arguments: args };
@@ -40,8 +40,8 @@ async function judged(gateway: Serving, tool: string, args: JsonObject, n: numbe
 /** Those that were let through, out of all that were tried. */
 async function letThrough(gateway: Serving, tries: readonly (readonly [string, JsonObject])[]): Promise<string[]> {
   const passed: string[] = [];
-  for (let from = 0; from < tries.length; from += TOGETHER) {
-    const some = tries.slice(from, from + TOGETHER);
+  for (let from = 0; from < tries.length; from += BATCHER) {
+    const some = tries.slice(from, from + BATCHER);
     const said = await Promise.all(some.map(([tool, args], n) => judged(gateway, tool, args, from + n)));
     for (const [n, word] of said.entries())
       if (word !== 'block' && word !== 'escalate' && word !== 'defer')

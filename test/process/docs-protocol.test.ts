@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 const at = (path: string) => new URL(`../../${path}`, import.meta.url);
 
-test('the page’s adapter works: its door shows what its agent says, and strangers are not let in', async () => {
+test('the page’s adapter works: its door shows what its agent says, and unauthenticated callers are not let in', async () => {
   const page = await readFile(at('docs/add-a-protocol.md'), 'utf8');
   const code = /```js\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
   const dir = await mkdtemp(join(tmpdir(), 'tb-docs-'));

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import {
   ACP_HELLO,
   AHP_HELLO,
-  aPlace,
+  aLocation,
   commandsIn,
   MCP_HELLO,
   namedIn,
@@ -197,10 +197,10 @@ for (const { name, lines, named, toType } of TYPED_ON) {
     expect(lines.length + named.length).toBeGreaterThan(0);
     for (const line of named) howToTry(line, name);
     const tries = toType.map((line) => ({ line, ...howToTry(line, name) }));
-    const where = await aPlace();
+    const where = await aLocation();
     for (const { line, as, ...how } of tries) {
       // Who answers needs a question that nobody before them has answered, or has let end.
-      const { code, said } = await run(as, how, /\b(approv|deny)/.test(as) ? await aPlace() : where);
+      const { code, said } = await run(as, how, /\b(approv|deny)/.test(as) ? await aLocation() : where);
       expect({ line, code, said }).toEqual({ line, code: how.code ?? 0, said: expect.stringMatching(how.until) });
     }
   });

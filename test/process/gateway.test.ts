@@ -16,7 +16,7 @@ import { openSocket } from '../support/wire/socket-client.ts';
 
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
 
-async function place(yaml = '') {
+async function location(yaml = '') {
   const dir = await mkdtemp(join(tmpdir(), 'tb-gateway-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   await writeFile(join(dir, 'tollbridge.yaml'), yaml);
@@ -38,14 +38,14 @@ function get(gateway: Gateway, token: string | undefined, path = '/v1/tasks', ho
 const wanted = { name: 'bot', actor: { id: 'bot', kind: 'service' as const, scopes: ['tasks:read'] } };
 
 test('on loopback the printed token is everything, and nothing else is anything', async () => {
-  const gateway = await start(await place());
+  const gateway = await start(await location());
   expect((await get(gateway, gateway.token)).status).toBe(200);
   expect((await get(gateway, undefined)).status).toBe(401);
   expect((await get(gateway, 'guess')).status).toBe(401);
 });
 
-test('it does not listen where strangers are while it cannot tell who they are, and says what to do', async () => {
-  const dir = await place();
+test('it does not listen where unauthenticated callers are while it cannot tell who they are, and says what to do', async () => {
+  const dir = await location();
   await expect(start(dir, { host: '0.0.0.0' })).rejects.toThrow(
     '0.0.0.0 can be reached by others and there is no way to tell who they are: make a key with "tollbridge keys create NAME --scope ...", or configure auth.oauth, or listen on 127.0.0.1',
   );
@@ -56,7 +56,7 @@ test('it does not listen where strangers are while it cannot tell who they are, 
 });
 
 test('elsewhere there is no printed token; keys are what counts', async () => {
-  const dir = await place();
+  const dir = await location();
   const { key } = await openApiKeys(join(dir, 'data'), systemClock).create(wanted);
   const gateway = await start(dir, { host: '0.0.0.0' });
   expect(gateway.token).toBeUndefined();
@@ -66,14 +66,14 @@ test('elsewhere there is no printed token; keys are what counts', async () => {
 });
 
 test('an authorization server is enough to listen elsewhere', async () => {
-  const dir = await place('auth: { oauth: { issuer: x, audience: y, jwks_uri: "http://127.0.0.1:9/keys" } }');
+  const dir = await location('auth: { oauth: { issuer: x, audience: y, jwks_uri: "http://127.0.0.1:9/keys" } }');
   const gateway = await start(dir, { host: '0.0.0.0' });
   expect(gateway.token).toBeUndefined();
   expect((await get(gateway, 'nonsense')).status).toBe(401);
 });
 
 test('names and origins beyond our own are those that were configured', async () => {
-  const gateway = await start(await place('listen: { allowed_origins: ["https://console.example"] }'));
+  const gateway = await start(await location('listen: { allowed_origins: ["https://console.example"] }'));
   const from = (origin: string) => fetch(new URL('/v1', gateway.url), { headers: { origin } });
   expect((await from('https://console.example')).headers.get('access-control-allow-origin')).toBe(
     'https://console.example',
@@ -82,12 +82,12 @@ test('names and origins beyond our own are those that were configured', async ()
 });
 
 test('a door can be left shut', async () => {
-  const gateway = await start(await place('doors: { harn: false }'));
+  const gateway = await start(await location('doors: { harn: false }'));
   expect((await get(gateway, gateway.token)).status).toBe(404);
 });
 
 test('files of workspaces are served where the configuration names a directory, and nowhere else', async () => {
-  const dir = await place();
+  const dir = await location();
   const home = join(dir, 'home');
   await mkdir(home);
   await writeFile(join(home, 'note.txt'), 'hello');
@@ -112,7 +112,7 @@ test('files of workspaces are served where the configuration names a directory, 
 
 test('a client of the socket runs the tool it offered for a task of its session', async () => {
   const rules = 'rules: [{ id: clipboard, when: { server: host, tool: clipboard }, then: allow }]';
-  const gateway = await start(await place(rules));
+  const gateway = await start(await location(rules));
   const headers = { ...VERSION, authorization: `Bearer ${gateway.token}` };
   const [workspace] = (
     (await (await get(gateway, gateway.token, '/v1/workspaces')).json()) as { data: { id: string }[] }
@@ -151,7 +151,7 @@ function run(dir: string, args: readonly string[], input = '') {
 }
 
 test('a key made at the command line is shown once, listed without itself, works, and is revoked', async () => {
-  const dir = await place();
+  const dir = await location();
   await expect(createKey('ci', { data: join(dir, 'data') })).rejects.toThrow('say what the key is for');
   await expect(createKey('ci', { data: join(dir, 'data'), scope: ['all'] })).rejects.toThrow('all is not a scope');
   await expect(createKey('ci', { data: join(dir, 'data'), scope: ['*'], expires: '2020-01-01' })).rejects.toThrow(
@@ -197,7 +197,7 @@ test('a key made at the command line is shown once, listed without itself, works
 }, 60_000);
 
 test('a secret given at the command line opens a connector, and is found in no answer and no file', async () => {
-  const dir = await place();
+  const dir = await location();
   const value = 'whsec-correct-horse-battery';
   expect((await run(dir, ['vault', 'set', 'hook'], `${value}\n`)).out).toBe('Kept: local:hook\n');
   const listed = await run(dir, ['vault', 'list', '--json']);

@@ -113,8 +113,8 @@ test.each([
   ['linux', { XDG_CONFIG_HOME: '/cfg', NVIM_APPNAME: 'lazy' }, '/cfg/lazy/plugin/tollbridge.lua'],
   ['win32', { LOCALAPPDATA: '/local' }, '/local/nvim/plugin/tollbridge.lua'],
 ] as const)('on %s with %j it is in %s', (platform, env, path) => {
-  const place: EditorLocation = { home: '/home/a', cwd: '/repo', platform, env };
-  expect(neovimFile(place)).toBe(path);
+  const location: EditorLocation = { home: '/home/a', cwd: '/repo', platform, env };
+  expect(neovimFile(location)).toBe(path);
 });
 
 /** The plugins, as far as the file has to do with them: set up when they are loaded, resolved and read when an agent is started. */

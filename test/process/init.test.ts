@@ -164,12 +164,12 @@ test.each([
   ['claude-code', 'linux', '/repo/.mcp.json'],
   ['cursor', 'linux', '/home/a/.cursor/mcp.json'],
 ] as const)('%s on %s keeps its settings in %s', (name, platform, path) => {
-  const place: EditorLocation = { home: '/home/a', cwd: '/repo', platform, env: { APPDATA: '/roaming' } };
-  expect(editor(name).settings(place)).toBe(path);
+  const location: EditorLocation = { home: '/home/a', cwd: '/repo', platform, env: { APPDATA: '/roaming' } };
+  expect(editor(name).settings(location)).toBe(path);
 });
 
 /** A directory that is gone afterwards, with tollbridge on the path and a place for the person's own configuration. */
-async function aPlace(): Promise<string> {
+async function aLocation(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-init-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   vi.stubEnv('PATH', dir);
@@ -196,7 +196,7 @@ async function run(
 }
 
 test('it shows first, writes when asked to, keeps the mode of the file, and undoes', async () => {
-  const dir = await aPlace();
+  const dir = await aLocation();
   const file = join(dir, 'settings.json');
   await writeFile(file, ZED, { mode: 0o640 });
 
@@ -220,7 +220,7 @@ test('it shows first, writes when asked to, keeps the mode of the file, and undo
 });
 
 test('settings that are a link stay one, and what was added is undone by the line it prints', async () => {
-  const dir = await aPlace();
+  const dir = await aLocation();
   const kept = join(dir, 'kept.json');
   const link = join(dir, 'settings.json');
   await writeFile(kept, '{}\n');
@@ -235,7 +235,7 @@ test('settings that are a link stay one, and what was added is undone by the lin
 });
 
 test('the first one makes the configuration of the person, which says nothing yet; a later one leaves it alone', async () => {
-  const dir = await aPlace();
+  const dir = await aLocation();
   const own = userPaths().file;
   expect(own.startsWith(dir)).toBe(true);
   const settings = join(dir, 'settings.json');
@@ -252,7 +252,7 @@ test('the first one makes the configuration of the person, which says nothing ye
 });
 
 test('every section the first configuration shows is one that can be used', async () => {
-  const dir = await aPlace();
+  const dir = await aLocation();
   expect(await run(undefined, '')).toContain('Your configuration was made: ~/');
   const text = await readFile(userPaths().file, 'utf8');
   const used = text.replace(/^# ((?:rules|agents|tools|listen):.*| {2}.*)$/gm, '$1');

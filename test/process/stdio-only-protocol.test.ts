@@ -97,7 +97,7 @@ for (const mode of MODES) {
   }, 60_000);
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
-    `${mode.name}: %s while somebody is asked`,
+    `${mode.name}: %s while a person is asked`,
     async (signal) => {
       const { end, child, silent } = await started(mode, RULES);
       await mode.greet(end);

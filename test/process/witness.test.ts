@@ -1,4 +1,5 @@
 /** Heads kept elsewhere: a log that was rolled back, or exchanged for another, does not fit them, and the head that shows it is named. */
+
 import { appendFile, cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -7,6 +8,7 @@ import { verify } from '../../src/cli/commands/proof/verify.ts';
 import { witnessCheck, witnessList, witnessRun } from '../../src/cli/commands/proof/witness.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Actor } from '../../src/model/actions.ts';
+import type { EventDraft } from '../../src/model/events.ts';
 import { Fault } from '../../src/model/faults.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { startGateway } from '../../src/runtime/gateway.ts';
@@ -26,7 +28,11 @@ afterEach(() => vi.unstubAllEnvs());
 
 async function more(text: string): Promise<void> {
   const runtime = await openCoreRuntime({ dataDir: dir });
-  const event = { event: 'vendor.tollbridge.note', resource: { object: 'gateway', id: 'here' }, payload: { text } };
+  const event: EventDraft = {
+    event: 'vendor.tollbridge.note',
+    resource: { object: 'gateway', id: 'here' },
+    payload: { text },
+  };
   await runtime.log.commit({ decide: () => ({ events: [event] }) });
   await runtime.close();
 }
@@ -183,7 +189,11 @@ test('a gateway sends its heads by itself: to a file, and to another gateway wit
   const vaults = { env: { provider: 'env', prefix: 'WITNESS_' } };
   await writeFile(join(here, 'tollbridge.yaml'), JSON.stringify({ witness, vaults }));
   const gateway = await startGateway(await configIn(here, { data: join(here, 'data'), port: 0 }));
-  const event = { event: 'vendor.tollbridge.note', resource: { object: 'gateway', id: 'here' }, payload: {} };
+  const event: EventDraft = {
+    event: 'vendor.tollbridge.note',
+    resource: { object: 'gateway', id: 'here' },
+    payload: {},
+  };
   await gateway.core.log.commit({ decide: () => ({ events: [event] }) });
   // The last thing it does.
   await gateway.close();

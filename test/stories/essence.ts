@@ -40,7 +40,7 @@ function actorOf(action: Json): Json {
 /** The receipt but for its seal, and for hashes of what has ids in it: those are checked by verifying it. */
 export function essentialReceipt(receipt: Receipt): Json {
   const { chain: _chain, signatures: _signatures, metadata, approvals, replay_input, ...rest } = receipt;
-  const { chain: _place, ...reported } = metadata ?? {};
+  const { chain: _location, ...reported } = metadata ?? {};
   return createRenaming()({
     ...(rest as unknown as JsonObject),
     metadata: reported as Json,

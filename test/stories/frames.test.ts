@@ -82,8 +82,8 @@ const commands: OpenWire = async ({ runtime, ana, workspace }: World, hear) => {
   return {
     async say(frame) {
       const { id, kind, body } = frame as { id: string; kind: string; body: JsonObject };
-      const given = kind === 'session.create' ? { workspace_id: workspace.id, ...body } : body;
-      const command = { kind, actor, body: given, ext: { commands: { id } } } as unknown as Command;
+      const input = kind === 'session.create' ? { workspace_id: workspace.id, ...body } : body;
+      const command = { kind, actor, body: input, ext: { commands: { id } } } as unknown as Command;
       const { resource } = await bridge.submit(command as Extract<Command, { kind: 'task.submit' }>);
       hear({ id, [resource.object]: resource.id });
       if (resource.object !== 'task') return;

@@ -15,7 +15,8 @@ import { createIssuer } from '../../src/receipt/build/issuer.ts';
 import { comparableText } from '../../src/receipt/seal/canonical-json.ts';
 import { openKeyring } from '../../src/receipt/seal/keys.ts';
 import { type CoreRuntime, openCoreRuntime } from '../../src/runtime/assemble.ts';
-import { type Contact, forgetLogs, newestPosition, violations } from '../support/oracle/oracle.ts';
+import { forgetTestStore, newestPosition, openTestStore } from '../support/gateway/test-store.ts';
+import { type Contact, forgetLogs, violations } from '../support/oracle/oracle.ts';
 import { createStoryClock, createStoryIds, type StoryClock, writeStoryKeys } from './fixed.ts';
 import { contains } from './frames.ts';
 import type { Story, Until } from './story.ts';
@@ -97,6 +98,7 @@ export async function openWorld(story: Story): Promise<World> {
     settings: { sweepMs: 20 },
     // As the gateway would make it, but for the version: a release must not rewrite every receipt here.
     replace: {
+      openStore: openTestStore,
       issuer: createIssuer({
         signer: keyring.signer(),
         issuer: { id: 'tollbridge', kind: 'harness', name: 'Tollbridge', version: 'story' },
@@ -156,6 +158,7 @@ export async function openWorld(story: Story): Promise<World> {
       clearInterval(alive);
       gate.release();
       forgetLogs();
+      forgetTestStore(dir);
       try {
         await runtime.close();
       } finally {

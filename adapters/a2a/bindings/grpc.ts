@@ -35,7 +35,7 @@ export async function serveGrpc(
   if (!config.tls && !isLoopback(host)) {
     throw new Fault('permission_denied', `gRPC on ${host} needs tls: without it tokens can be read on the way`);
   }
-  const statuses = grpc.status as unknown as Record<string, unknown>;
+  const statuses = grpc.status;
   const calls = createGrpcCalls(grpc, wire, { ...deps, stallMs: settings.stallMs });
   const mapped = mapErrors(handler, {
     words(thrown, context) {

@@ -2,7 +2,7 @@
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { frames, OPERATIONS, type OperationId, PROTOCOL } from '../../../mappings/a2a.ts';
-import { OPERATIONS as OLDER, frames as olderFrames } from '../../../mappings/a2a-0.3.ts';
+import { frames as olderFrames } from '../../../mappings/a2a-0.3.ts';
 import { type Authenticate, isObject, type Json, type JsonObject, type Logger, own } from '../../../src/index.ts';
 import { envelopeOf, type Id, isStrictId } from '../../../src/transport/json-rpc/messages.ts';
 import type { A2aSettings } from '../config.ts';
@@ -30,7 +30,6 @@ export interface BindingDeps {
 }
 
 const METHODS: ReadonlyMap<string, OperationId> = new Map(OPERATIONS.map(({ rpc, id }) => [rpc, id]));
-const RESUBSCRIBE = OLDER.find(({ id }) => id === 'subscribe')?.rpc;
 const JSON_TYPE = 'application/json';
 
 export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promise<void> {
@@ -61,8 +60,7 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
       return;
     }
     const failed = (thrown: unknown): Json => ({ jsonrpc: '2.0', id: call.id, error: legacyError(thrown) });
-    const always = call.method === RESUBSCRIBE;
-    const how = { settings, context, log, extensionHeader, always, wrap: (event: Json) => event, failed };
+    const how = { settings, context, log, extensionHeader, always: true, wrap: (event: Json) => event, failed };
     await sendStream(incoming, came, how);
   }
 

@@ -25,6 +25,11 @@ import { PERFORM } from './operations.ts';
 
 const A2A_JSON = 'application/a2a+json';
 
+/** The protocol's own media type, unless the client names only the general one. */
+function typeFor({ headers: { accept = '' } }: Incoming['request']): string {
+  return /application\/json/i.test(accept) && !/application\/a2a\+json/i.test(accept) ? 'application/json' : A2A_JSON;
+}
+
 interface Route extends Operation {
   readonly id: OperationId;
   readonly pattern: RegExp;
@@ -67,7 +72,7 @@ export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<v
     if ('result' in outcome) {
       showExtensions(response, context);
       // This binding sends an empty object for no result; some clients read a body whatever the status.
-      answer(response, route.success, A2A_JSON, outcome.result ?? {});
+      answer(response, route.success, typeFor(request), outcome.result ?? {});
       return;
     }
     await sendStream(incoming, outcome.stream, { settings, context, log, wrap: (event) => event, failed: toRestError });
@@ -101,7 +106,7 @@ export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<v
       else await older(incoming, version);
     } catch (thrown) {
       refusing(incoming, thrown, log);
-      answer(incoming.response, toErrorReply(thrown).http, A2A_JSON, toRestError(thrown));
+      answer(incoming.response, toErrorReply(thrown).http, typeFor(incoming.request), toRestError(thrown));
     }
   };
 }

@@ -123,6 +123,7 @@ async function verify({ json }: RawCard, { keys, name }: PeerSettings): Promise<
     return found as never;
   });
   try {
+    // The verifier reads the members it signs and nothing else: no field of the card is trusted before.
     await check(json as unknown as AgentCard);
     return true;
   } catch (cause) {

@@ -35,7 +35,7 @@ export function soundFetch(inner: Fetch, { artifactLimit }: Pick<PeerSettings, '
 
 /** The same events, each parsed once here; the stream breaks at the first event that is not valid JSON or has repeated keys. */
 function soundEvents(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
-  const events = readSse(body as unknown as AsyncIterable<Uint8Array>);
+  const events = readSse(body);
   const encoder = new TextEncoder();
   return new ReadableStream({
     async pull(controller) {

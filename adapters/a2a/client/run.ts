@@ -379,7 +379,7 @@ export async function hand(run: RunDeps): Promise<End> {
 
   const input = await toWireInput(work.task.input as JsonObject, work, settings);
   const reference = await work.reference?.('a2a');
-  const requestHash = digest(canonicalJson(input.map((part) => wireJson(part)) as unknown as Json));
+  const requestHash = digest(canonicalJson(input.map((part) => wireJson(part))));
   const stopping = whenStopped(run, reader, over);
   try {
     await sink.emit({

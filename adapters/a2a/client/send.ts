@@ -37,7 +37,14 @@ export function optionsFor({ extensions }: Connection, after?: string) {
   const parameters = ServiceParameters.create(withA2AExtensions(...wanted));
   return { serviceParameters: after ? { ...parameters, 'last-event-id': after } : parameters };
 }
-const WANTED = [EXTENSIONS.once, EXTENSIONS.asks, EXTENSIONS.activity, EXTENSIONS.resume, EXTENSIONS.record] as const;
+const WANTED = [
+  EXTENSIONS.once,
+  EXTENSIONS.asks,
+  EXTENSIONS.activity,
+  EXTENSIONS.resume,
+  EXTENSIONS.record,
+  EXTENSIONS.pieces,
+] as const;
 
 /** The peer's task from before our restart. Undefined: sending the work again is safe. */
 export async function findAgain({ connection, work, settings }: Reach): Promise<Task | undefined> {

@@ -13,7 +13,7 @@ type Files = Pick<Work, 'bytes' | 'artifact'>;
 /** A message becomes its parts; any other input is data. */
 export async function toWireInput(input: JsonObject, files: Files, rules: InputRules): Promise<Part[]> {
   if (!Array.isArray(input.parts)) return [dataPart(input as Json)];
-  const said = input.parts as unknown as OurPart[];
+  const said = input.parts;
   const found = await fetched(said, files, rules);
   const parts = toWireParts(said, (id) => found.get(id));
   return parts.length > 0 ? parts : [textPart('')];

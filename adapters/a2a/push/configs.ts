@@ -37,11 +37,11 @@ export interface PushConfig {
   /** Encrypted with a key that disappears with the signing key. */
   readonly perishable?: boolean;
 }
-export interface Target {
+export type Target = {
   readonly url: string;
   readonly token: string;
   readonly authentication: { readonly scheme: string; readonly credentials: string } | undefined;
-}
+};
 
 interface Kept {
   readonly config_id: string;
@@ -120,7 +120,7 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
     { id, agent, version, cursor, gateway }: Omit<PushConfig, 'rowId' | 'taskId'>,
     target: Target,
   ): JsonObject {
-    const sealed = box.seal(target as unknown as Json);
+    const sealed = box.seal(target as Json);
     const kept = { config_id: id, agent, version, gateway, ...sealed, ...(cursor && { cursor }) };
     return { a2a_push: kept };
   }

@@ -12,8 +12,8 @@ import { type Actor, type Bridge, type Deps, isTerminal, type Task as OurTask, t
 import { outboundTrouble, postOut, type Resolve } from '../../../src/transport/outbound/public-fetch.ts';
 import type { A2aSettings } from '../config.ts';
 import { Refusal } from '../server/refusal.ts';
+import type { Projection } from '../server/render-events.ts';
 import type { Reader } from '../server/task-reader.ts';
-import type { Projection, Update } from '../server/task-view.ts';
 import { absentConfig, createPushConfigs, type PushConfig, SYSTEM_ACTOR, type Target } from './configs.ts';
 import { createDuty } from './delivery-lease.ts';
 
@@ -93,13 +93,12 @@ export function createPush({ bridge, settings, deps, readerOf, resolve, takeOver
     let saved = performance.now();
     let delivered = config.cursor;
     for await (const updates of reader.follow(SYSTEM_ACTOR, task.id, projection, signal)) {
-      const rendered = updates.flatMap((update) => worthSending(update, projection));
-      for (const update of rendered) {
+      for (const update of updates) {
         if (await deliver(config, target, { payload: update }, projection, { signal, line })) continue;
         return await configs.note(config, delivered, signal.aborted ? 'ACTIVE' : 'FAILED');
       }
       delivered = projection.cursor;
-      if (rendered.length === 0 || projection.ended || performance.now() - saved < SAVE_MS) continue;
+      if (updates.length === 0 || projection.ended || performance.now() - saved < SAVE_MS) continue;
       saved = performance.now();
       await configs.note(config, delivered, 'ACTIVE');
     }
@@ -224,15 +223,6 @@ function lingering(signal: AbortSignal): AbortSignal {
 const SAVE_MS = 1_000;
 const V1 = new V1PushNotificationSerializer();
 const V03 = new V03PushNotificationSerializer();
-
-/** Chunks are for streams; a webhook is notified of an artifact when it is complete. */
-function worthSending(update: Update, projection: Projection): Update[] {
-  if (update.$case !== 'artifactUpdate') return [update];
-  const { artifact, lastChunk } = update.value;
-  if (!lastChunk) return [];
-  const whole = projection.snapshot().artifacts.find(({ artifactId }) => artifactId === artifact?.artifactId);
-  return [{ $case: 'artifactUpdate', value: { ...update.value, artifact: whole ?? artifact, append: false } }];
-}
 
 function credentials({ token, authentication }: Target): Record<string, string> {
   return {

@@ -1,19 +1,21 @@
 /**
- * The card for clients of 0.3, which send no version: it contains the members of both revisions, so that a reader of either
- * finds its own. It is unsigned: the signature covers the 1.0 form, and security is spelled differently here.
+ * The card for clients that send no version: it contains the members of both revisions, so that a reader of either finds its
+ * own. A security scheme is spelled in both ways within one object, because strict readers of 1.0 fail on a scheme without a
+ * member they know; the requirements are spelled as 0.3 has them only, because a reader of 1.0 refuses every form of its own.
+ * It is unsigned: the signature covers the 1.0 form.
  */
 import { PROTOCOL } from '../../../mappings/a2a-0.3.ts';
 import type { Json, JsonObject } from '../../../src/index.ts';
 
-interface Interface {
+type Interface = {
   readonly url: string;
   readonly protocolBinding: string;
   readonly protocolVersion: string;
-}
+};
 
 export function toLegacyCard(wire: JsonObject): JsonObject {
-  const { signatures: _signed, securityRequirements: _required, capabilities, ...rest } = wire;
-  const { extendedAgentCard, ...abilities } = capabilities as { extendedAgentCard?: boolean };
+  const { signatures: _signed, securityRequirements: _required, ...rest } = wire;
+  const { extendedAgentCard } = wire.capabilities as { extendedAgentCard?: boolean };
   const older = (wire.supportedInterfaces as unknown as Interface[]).filter(
     ({ protocolVersion }) => protocolVersion === PROTOCOL,
   );
@@ -24,9 +26,8 @@ export function toLegacyCard(wire: JsonObject): JsonObject {
     preferredTransport: first?.transport ?? 'JSONRPC',
     protocolVersion: '0.3.0',
     additionalInterfaces: others as Json,
-    capabilities: abilities as JsonObject,
     supportsAuthenticatedExtendedCard: extendedAgentCard === true,
-    securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'Bearer' } } },
     security: [{ bearer: [] }],
   };
 }

@@ -23,6 +23,7 @@ export interface MadeCard {
   readonly etag: string;
 }
 
+const REQUIRED = [{ schemes: { bearer: { list: [] } } }];
 const MODES = ['text/plain', 'application/json', 'application/octet-stream', 'image/*'];
 
 const ABOUT: Readonly<Record<keyof typeof EXTENSIONS, string>> = {
@@ -33,6 +34,8 @@ const ABOUT: Readonly<Record<keyof typeof EXTENSIONS, string>> = {
   once: 'A message id is a key: sent twice, it makes one task. On request, or with an Idempotency-Key header.',
   visibility:
     'Metadata of a message or a part may say that it is public, internal or receipt_only; any other word is refused.',
+  pieces:
+    'Text is streamed while it is written, in artifact updates to be appended. On request; otherwise each text comes once, whole.',
 };
 
 export function makeCard(
@@ -66,7 +69,7 @@ export function makeCard(
       })),
     },
     securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
-    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+    securityRequirements: REQUIRED,
     defaultInputModes: [...(settings.inputModes ?? MODES)],
     defaultOutputModes: ['text/plain', 'application/json', 'application/octet-stream'],
     skills: [
@@ -89,13 +92,15 @@ function runSkill(name: string) {
 function finished(card: JsonObject, sign: Deps['sign']): MadeCard {
   // Through the codec and back: the signature covers what any reader of the protocol makes of it.
   const plain = AgentCard.toJSON(AgentCard.fromJSON(card)) as JsonObject;
-  const wire = sign ? signed(plain, sign) : plain;
+  // The codec leaves out an empty list, and a strict reader refuses a scheme without one; verifying leaves it out again.
+  const wire = { ...(sign ? signed(plain, sign) : plain), securityRequirements: REQUIRED };
   const etag = `"${createHash('sha256').update(JSON.stringify(wire)).digest('hex').slice(0, 32)}"`;
   return { wire, card: AgentCard.fromJSON(wire), etag };
 }
 
 /** A detached JWS over the canonical text of the JSON form without its signatures. */
 function signed(card: JsonObject, sign: NonNullable<Deps['sign']>): JsonObject {
+  // The SDK's type has the members of its decoded form; the canonical text is that of the JSON form.
   const payload = base64url(canonicalizeAgentCard(card as unknown as AgentCard));
   // The header is signed and names the key, so the key must be known first; after a rotation in between it is tried again.
   for (let kid = sign(payload).key_id; ; ) {

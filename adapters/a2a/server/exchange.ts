@@ -154,7 +154,7 @@ export interface Streaming {
   readonly settings: A2aSettings;
   readonly context: ServerCallContext;
   readonly extensionHeader?: string;
-  /** A refusal is also sent on the stream, as resubscribing in 0.3 requires. */
+  /** A refusal is also sent on the stream, which is all that clients of 0.3 read. */
   readonly always?: boolean;
   readonly log: Logger;
   /** One event, wrapped for this binding. */

@@ -23,8 +23,8 @@ import type { Contexts } from './contexts.ts';
 import { listTasks } from './list-tasks.ts';
 import { toCoreAnswer } from './questions.ts';
 import { Refusal } from './refusal.ts';
-import type { Owned, Reader } from './task-reader.ts';
-import type { Projection, Update } from './task-view.ts';
+import type { Projection, Update } from './render-events.ts';
+import type { Owned, Reader, Reading } from './task-reader.ts';
 
 export interface HandlerDeps {
   readonly bridge: Bridge;
@@ -39,12 +39,6 @@ export interface HandlerDeps {
   readonly closing: AbortSignal;
   card(): Promise<AgentCard>;
   extendedCard(call: CallOptions): Promise<AgentCard>;
-}
-
-/** How a task is read: with which extensions, and whether a stream is open. */
-interface UpdateReader {
-  readonly activity: boolean;
-  readonly quiet: boolean;
 }
 
 /** The result of a send. For a new task `projection` is still empty: not even the events that began the task were applied. */
@@ -88,7 +82,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     // A request that is refused has had no effect.
     if (config) await pushOrRefuse().check(config);
     const wanted = activated(context);
-    const how = { activity: wanted.has(EXTENSIONS.activity), quiet };
+    const how = { ...extended(wanted), quiet };
     const begun = message.taskId
       ? await goOn(call, message, how)
       : await submit(call, message, params, {
@@ -105,7 +99,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     call: CallOptions,
     message: Message,
     params: SendMessageRequest,
-    { once, version, ...how }: UpdateReader & { readonly once: boolean; readonly version: string },
+    { once, version, ...how }: Reading & { readonly once: boolean; readonly version: string },
   ): Promise<Begun> {
     const { actor } = call;
     // The protocol leaves repeats open, and its own test kit sends one id twice; so a message id is a key only on request.
@@ -119,7 +113,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
         agent,
         // A refusal of the work is a task that says so; a refusal of the caller stays an error.
         refusal: 'task',
-        input: input as unknown as Record<string, never>,
+        input: input,
         metadata: {
           a2a: {
             version,
@@ -141,7 +135,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
   }
 
   /** The next message on a task: an answer when it asks, otherwise a message to the working agent. */
-  async function goOn(call: CallOptions, message: Message, how: UpdateReader): Promise<Begun> {
+  async function goOn(call: CallOptions, message: Message, how: Reading): Promise<Begun> {
     const { actor } = call;
     const owned = await reader.own(actor, checkId(message.taskId, 'message.taskId'));
     const { task, contextId } = owned;
@@ -264,8 +258,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       const owned = await reader.own(call.actor, checkId(params.id));
       const resume = wanted.has(EXTENSIONS.resume);
       const upTo = resume && call.lastEventId ? await cursorIn(owned, call) : undefined;
-      const activity = wanted.has(EXTENSIONS.activity);
-      const projection = await reader.catchUp(call.actor, owned, { activity, ...(upTo && { upTo }) });
+      const projection = await reader.catchUp(call.actor, owned, { ...extended(wanted), ...(upTo && { upTo }) });
       if (projection.ended && !upTo) throw new Refusal('UNSUPPORTED_OPERATION', `task ${owned.task.id} has ended`);
       const encode = updateEncoder(projection, resume);
       yield encode({ $case: 'task', value: projection.snapshot() });
@@ -304,6 +297,11 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     if (event?.task_id === task.id) return event.id;
     throw new Refusal('CURSOR_EXPIRED', 'this cursor is not a position in the stream of this task');
   }
+}
+
+/** How a caller with these extensions reads a task. */
+function extended(wanted: ReadonlySet<string>): Reading {
+  return { activity: wanted.has(EXTENSIONS.activity), pieces: wanted.has(EXTENSIONS.pieces) };
 }
 
 /** The reference of another Tollbridge gateway, for the core to read. */

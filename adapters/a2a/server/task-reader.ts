@@ -5,25 +5,24 @@ import type { Actor, Bridge, CoreEvent, Task as OurTask, Row } from '../../../sr
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import type { Content } from '../translate.ts';
 import { absentTask, isAbsent } from './refusal.ts';
-import { createProjection, type Projection, type Update } from './task-view.ts';
+import { createProjection, type Projection, type ProjectionOptions, type Update } from './render-events.ts';
 
 export interface Owned {
   readonly task: OurTask & Row;
   readonly contextId: string;
 }
 
+/** What a caller reads of a task: see `ProjectionOptions`. */
+export type Reading = Pick<ProjectionOptions, 'activity' | 'quiet' | 'pieces'>;
+
 export interface Reader {
   /** The task, if it belongs to this caller and this agent. Any other is absent. */
   own(actor: Actor, taskId: string): Promise<Owned>;
   isMine(actor: Actor, task: OurTask): boolean;
   contextOf(task: OurTask): string;
-  begin(contextId: string, how?: { activity?: boolean; quiet?: boolean }): Projection;
+  begin(contextId: string, how?: Reading): Projection;
   /** Applies all events up to now, or up to an event. */
-  catchUp(
-    actor: Actor,
-    owned: Owned,
-    how?: { activity?: boolean; quiet?: boolean; upTo?: string },
-  ): Promise<Projection>;
+  catchUp(actor: Actor, owned: Owned, how?: Reading & { upTo?: string }): Promise<Projection>;
   snapshot(actor: Actor, owned: Owned, historyLength?: number, artifacts?: boolean): Promise<Task>;
   /** The owner's task, with the hash of its receipt once there is one. */
   withReceipt(actor: Actor, task: Task): Promise<Task>;

@@ -19,7 +19,7 @@ export async function promptBlocks(work: Work, can: JsonObject): Promise<JsonObj
   for (const each of parts) {
     const part = objectOf(each);
     if (!part) continue;
-    const block = toBlock(part as unknown as Part, await fetched(work, part), wants);
+    const block = toBlock(part as Part, await fetched(work, part), wants);
     if (block) blocks.push(block);
   }
   return blocks.length > 0 ? blocks : [{ type: 'text', text: '' }];
@@ -30,7 +30,7 @@ async function fetched(work: Work, part: JsonObject): Promise<Fetched | undefine
   if (!id) return undefined;
   const bytes = await work.bytes?.(id);
   const mime_type = textOf(part.mime_type) ?? 'application/octet-stream';
-  const artifact = { id, uri: null, mime_type, sha256: null, metadata: {} } as unknown as Fetched['artifact'];
+  const artifact = { id, uri: null, mime_type, sha256: null, metadata: {} } as Fetched['artifact'];
   return { artifact, ...(bytes && { bytes }) };
 }
 

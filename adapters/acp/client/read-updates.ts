@@ -86,7 +86,7 @@ export function createUpdateReader(options: UpdateReaderOptions): UpdateReader {
   function said(id: string, wire: string | undefined, parts: readonly Json[]): Fact {
     const acp = compact({ agent: options.agent, session_id: options.sessionId, message_id: wire });
     const message = { id, object: 'message', role: 'assistant', parts, metadata: { acp } };
-    return { event: 'agent.message', payload: { message: message as unknown as Json } };
+    return { event: 'agent.message', payload: { message: message } };
   }
 
   function begin(kind: string, wire: string | undefined): Writing {
@@ -125,9 +125,9 @@ export function createUpdateReader(options: UpdateReaderOptions): UpdateReader {
     const id = `${taskId}.m${messages}`;
     const from = fromBlock(block);
     if ('file' in from) {
-      return [{ file: from.file, fact: (artifactId) => said(id, wire, [from.part(artifactId) as unknown as Json]) }];
+      return [{ file: from.file, fact: (artifactId) => said(id, wire, [from.part(artifactId)]) }];
     }
-    return [said(id, wire, [from.part as unknown as Json])];
+    return [said(id, wire, [from.part])];
   }
 
   function reported(event: string, update: JsonObject, payload: JsonObject): RecordedFact[] {

@@ -142,7 +142,7 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     const stalled = watch(over.signal);
     const stopped = stop(over.signal);
     try {
-      const turn = agentProcess.peer.request('session/prompt', params as unknown as JsonObject).then(
+      const turn = agentProcess.peer.request('session/prompt', params).then(
         async (result) => ({ end: await finish(result) }),
         async (cause) => {
           if (!(cause instanceof RpcError)) throw cause;

@@ -151,7 +151,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     const viewer = view(resource.id);
     // Editors drop updates of a session before they know its id.
     afterwards(() => viewer.follow());
-    return { sessionId: resource.id, ...(await choices(resource as unknown as Session, viewer)) };
+    return { sessionId: resource.id, ...(await choices(resource as Session, viewer)) };
   }
 
   async function load({ params, afterwards }: Asked): Promise<JsonObject> {
@@ -177,7 +177,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     const { resource } = await bridge.submit({ kind: 'session.fork', actor, body: { session_id: source.id } });
     const viewer = view(resource.id);
     afterwards(() => viewer.follow('now'));
-    return { sessionId: resource.id, ...(await choices(resource as unknown as Session, viewer)) };
+    return { sessionId: resource.id, ...(await choices(resource as Session, viewer)) };
   }
 
   async function close(params: JsonObject): Promise<JsonObject> {

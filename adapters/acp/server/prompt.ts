@@ -71,7 +71,7 @@ export async function givePrompt(context: PromptContext, params: JsonObject, sig
           ...traceOf(params),
           body: {
             session_id: viewer.sessionId,
-            input: { role: 'user', parts: parts as unknown as Json },
+            input: { role: 'user', parts: parts },
             ...(viewer.persona && { persona_id: viewer.persona }),
             ...(agent && { agent }),
           },

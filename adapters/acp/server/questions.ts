@@ -122,7 +122,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   return {
     see({ event, payload }, replay) {
       if (event === 'vendor.tollbridge.ask_opened') {
-        const ask = payload.ask as unknown as AskRecord;
+        const ask = payload.ask as AskRecord;
         if (replay) seen.set(ask.id, ask);
         else put(ask);
       }
@@ -162,7 +162,7 @@ export function toWirePermission(
   act: PendingAct | undefined,
   { headline, text, whole }: Dialog,
 ): JsonObject {
-  const action = (act ?? ask.action) as unknown as JsonObject;
+  const action = (act ?? ask.action) as JsonObject;
   return {
     sessionId,
     toolCall: compact({

@@ -1,12 +1,12 @@
 /**
- * Renders events as updates for an editor: one renderer per viewer, fed in the order of the log. Remembers which messages were
- * streamed and which calls were shown, so that nothing is sent twice. Reads artifacts and changes nothing.
+ * Renders events as updates for an editor: one renderer per viewer, fed in the order of the log, with one view for each task at
+ * work. Remembers which messages were sent in pieces, so that nothing is sent twice. Reads artifacts and changes nothing.
  */
 
 import { UPDATES } from '../../../mappings/acp.ts';
 import { AGENT_EVENT } from '../../../mappings/acp-harn.ts';
 import type { CoreEvent, Json, JsonObject, Message, Part } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, emptyTaskView, evolve, type TaskView, vendorEvent } from '../../../src/index.ts';
 import { cameAs } from '../client/facts.ts';
 import { type Fetched, toArtifactBlock, toBlock } from '../content.ts';
 import { harnUpdate } from '../harn.ts';
@@ -19,6 +19,8 @@ import { createToolRenderer } from './render-tools.ts';
 
 /** An update of the session, or a separate notification. */
 export type RenderedFrame = { readonly update: JsonObject } | { readonly method: string; readonly params: JsonObject };
+
+const HARN_EVENT = vendorEvent('vendor.harn.agent_event');
 
 export interface RendererOptions {
   readonly client: ClientProfile;
@@ -39,17 +41,24 @@ const EMBED = { image: true, embed: true };
 const STANDARD: ReadonlySet<string> = new Set(UPDATES.map(({ wire }) => wire));
 
 export function createEventRenderer({ client, own, artifact }: RendererOptions): EventRenderer {
+  const views = new Map<string, TaskView>();
   const spoken = new Set<string>();
-  const unfinished = new Map<string, string>();
   const unshown = new Map<string, string>();
   const tools = createToolRenderer(client);
   const thoughts = createThoughtRenderer();
+
+  /** A view is held only while something in it is unfinished: a session outlives its tasks. */
+  function viewed(taskId: string, event: CoreEvent): TaskView {
+    const view = evolve(views.get(taskId) ?? emptyTaskView('open'), event);
+    if (view.messages.size > 0 || view.calls.size > 0) views.set(taskId, view);
+    return view;
+  }
 
   async function blocksOf(parts: readonly Part[], all: boolean): Promise<JsonObject[]> {
     const blocks: JsonObject[] = [];
     for (const part of parts) {
       if ((!all && part.type === 'text') || part.type === 'redacted') continue;
-      const id = textOf((part as unknown as JsonObject).artifact_id);
+      const id = textOf((part as JsonObject).artifact_id);
       const fetched = id ? await artifact(id) : undefined;
       if (id) unshown.delete(id);
       const block = toBlock(part, fetched, EMBED);
@@ -70,10 +79,7 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
   function delta(event: CoreEvent, replay: boolean): RenderedFrame[] {
     const id = asText(event.payload.message_id);
     const text = asText(event.payload.text ?? '');
-    if (replay) {
-      unfinished.set(id, (unfinished.get(id) ?? '') + text);
-      return [];
-    }
+    if (replay) return [];
     spoken.add(id);
     const came = cameAs(event);
     if (came) return [{ update: came }];
@@ -83,9 +89,8 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
   }
 
   async function said(event: CoreEvent): Promise<RenderedFrame[]> {
-    const original = objectOf(event.payload.message) as unknown as Message | undefined;
+    const original = objectOf(event.payload.message) as Message | undefined;
     if (!original) return [];
-    unfinished.delete(original.id);
     if (original.role === 'user') return await message('user_message_chunk', original, true);
     return await message('agent_message_chunk', original, !spoken.delete(original.id));
   }
@@ -128,9 +133,19 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
     return [{ update: harnUpdate('artifact', rendered) }];
   }
 
+  /** Messages that were begun and not sent, as far as they are written. */
+  function unsent({ messages }: TaskView): RenderedFrame[] {
+    const begun = [...messages.values()].filter(({ id, message }) => !message && !spoken.has(id));
+    return begun.map(({ id, written }) => {
+      spoken.add(id);
+      return line(written, id);
+    });
+  }
+
   async function render(event: CoreEvent, replay: boolean): Promise<RenderedFrame[]> {
     const { payload } = event;
     const taskId = event.task_id ?? '';
+    const view = viewed(taskId, event);
     switch (event.event) {
       case 'user.message':
         // The opening prompt of a task came from its own client; later messages are new to everyone but their sender.
@@ -153,8 +168,8 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
       case 'task.completed':
       case 'task.failed':
       case 'task.canceled':
-        tools.forget(taskId);
-        return await leftovers(taskId);
+        views.delete(taskId);
+        return [...unsent(view), ...(await leftovers(taskId))];
       case 'session.compacted':
         return client.compaction
           ? [{ update: { sessionUpdate: 'compaction_update', compactionId: event.id, status: 'completed' } }]
@@ -166,18 +181,18 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
       }
       case 'vendor.tollbridge.note':
         return notice('info', textOf(payload.text) ?? textOf(payload.message));
-      case 'vendor.harn.agent_event': {
-        const params = objectOf(within(event.ext, 'acp', 'notification', 'params'));
-        return client.harn && params ? [{ method: AGENT_EVENT, params }] : [];
-      }
       default:
-        return rest(event, replay);
+        if (event.event === HARN_EVENT) {
+          const params = objectOf(within(event.ext, 'acp', 'notification', 'params'));
+          return client.harn && params ? [{ method: AGENT_EVENT, params }] : [];
+        }
+        return rest(event, view, replay);
     }
   }
 
   /** Updates of this protocol or its Harn profile, as far as this client supports them. */
-  function rest(event: CoreEvent, replay: boolean): RenderedFrame[] {
-    const tool = tools.render(event, replay);
+  function rest(event: CoreEvent, view: TaskView, replay: boolean): RenderedFrame[] {
+    const tool = tools.render(event, view, replay);
     if (tool) return tool.map((update) => ({ update }));
     const profile = harnForms(event, client);
     if (profile) return profile.map((update) => ({ update }));
@@ -230,12 +245,7 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
     render: (event, replay = false) => inOrder(event, replay),
     catchUp() {
       const thought = thoughts.gathered().map((update) => ({ update }));
-      const rendered = [...unfinished].map(([id, text]) => {
-        spoken.add(id);
-        return line(text, id);
-      });
-      unfinished.clear();
-      return [...thought, ...rendered];
+      return [...thought, ...[...views.values()].flatMap(unsent)];
     },
   };
 }

@@ -5,7 +5,7 @@
  */
 
 import type { CoreEvent, Fact, JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, vendorEvent } from '../../../src/index.ts';
 import { cameAs } from '../client/facts.ts';
 import { compact, objectOf, textOf, within } from '../shapes.ts';
 
@@ -13,7 +13,7 @@ import { compact, objectOf, textOf, within } from '../shapes.ts';
 export const THOUGHTS = ['show', 'summary', 'drop'] as const;
 export type Thoughts = (typeof THOUGHTS)[number];
 
-export const THOUGHT = 'vendor.acp.thought';
+export const THOUGHT = vendorEvent('vendor.acp.thought');
 
 export function thoughtFact(messageId: string, update: JsonObject): Fact {
   const text = wordsOf(update);

@@ -1,48 +1,36 @@
-/** Renders the life of a call for an editor: opened once, started when it may run, ended once. Its only state is what was shown. */
+/** Renders the life of a call for an editor from the view of its task: opened once, started when it may run, ended once. */
 
 import { ACT_KINDS, toolKind } from '../../../mappings/acp.ts';
 import { CANCELLED_CATEGORY, DENIED_CATEGORY } from '../../../mappings/acp-harn.ts';
-import { asText, type CoreEvent, EFFECTS, type Effect, isSideEffect, type JsonObject } from '../../../src/index.ts';
+import {
+  asText,
+  type CallView,
+  type CoreEvent,
+  EFFECTS,
+  type Effect,
+  isSideEffect,
+  type JsonObject,
+  type TaskView,
+} from '../../../src/index.ts';
 import { cameAs } from '../client/facts.ts';
 import { compact, lookup, objectOf, textOf, within } from '../shapes.ts';
 import { withMeta } from '../translate.ts';
 import type { ClientProfile } from './client-profile.ts';
 
-interface Shown {
-  readonly title: string;
-  readonly effect: string;
-  readonly server: string | undefined;
-  readonly since: string;
-  held: boolean;
-  running: boolean;
-  ended: boolean;
-}
-
 export interface ToolRenderer {
-  /** Undefined when the event is not about a call. */
-  render(event: CoreEvent, replay: boolean): JsonObject[] | undefined;
-  /** The task has ended: its calls are forgotten. */
-  forget(taskId: string): void;
+  /** `view` is the task's after this event. Undefined when the event is not about a call. */
+  render(event: CoreEvent, view: TaskView, replay: boolean): JsonObject[] | undefined;
 }
 
 export function createToolRenderer(client: ClientProfile): ToolRenderer {
-  const calls = new Map<string, Shown>();
-  const keyOf = ({ task_id }: CoreEvent, id: string) => `${task_id} ${id}`;
+  /** Calls whose agent itself reported that they run. */
+  const reported = new WeakSet<CallView>();
 
-  function open(event: CoreEvent, id: string): JsonObject[] {
-    const key = keyOf(event, id);
-    const known = calls.get(key);
+  function open(event: CoreEvent, { id, openedBy }: CallView): JsonObject[] {
+    if (openedBy !== event.id) return [];
     const { payload } = event;
-    const held = payload.evidence === 'held';
-    if (known && !known.ended) {
-      known.held ||= held;
-      return [];
-    }
     const came = cameAs(event);
     const title = textOf(payload.title) ?? titleOf(payload);
-    const effect = textOf(payload.effect) ?? 'unknown';
-    const server = textOf(payload.server);
-    calls.set(key, { title, effect, server, since: event.created_at, held, running: false, ended: false });
     const target = textOf(payload.target);
     const update = came
       ? { status: 'pending', title, ...came, sessionUpdate: 'tool_call', toolCallId: id }
@@ -56,43 +44,38 @@ export function createToolRenderer(client: ClientProfile): ToolRenderer {
           rawInput: payload.input,
           locations: target?.startsWith('/') ? [{ path: target }] : undefined,
         });
-    return [withProfile(event, update as JsonObject, { ...audit(event, effect) })];
+    return [withProfile(event, update as JsonObject, { ...audit(event, textOf(payload.effect) ?? 'unknown') })];
   }
 
-  function begin(event: CoreEvent, id: string, input?: unknown): JsonObject[] {
-    const call = calls.get(keyOf(event, id));
-    if (!call?.held || call.running || call.ended) return [];
-    call.running = true;
+  function begin(event: CoreEvent, call: CallView, input: unknown): JsonObject[] {
+    if (call.startedBy !== event.id || reported.has(call)) return [];
     const rewritten = input === undefined ? {} : { rawInput: input as JsonObject };
     return [
       withProfile(
         event,
-        { sessionUpdate: 'tool_call_update', toolCallId: id, status: 'in_progress', ...rewritten },
+        { sessionUpdate: 'tool_call_update', toolCallId: call.id, status: 'in_progress', ...rewritten },
         { executor: executorOf(call) },
       ),
     ];
   }
 
-  function end(event: CoreEvent, id: string, ok: boolean, words: string | undefined): JsonObject[] {
-    const call = calls.get(keyOf(event, id));
-    const opened = call ? [] : open(event, id);
-    const known = calls.get(keyOf(event, id));
-    if (!known || known.ended) return opened;
-    known.ended = true;
+  function end(event: CoreEvent, call: CallView, ok: boolean, words: string | undefined): JsonObject[] {
+    const opened = open(event, call);
+    if (call.endedBy !== event.id) return opened;
     const came = cameAs(event);
-    const { payload } = event;
+    const status = ok ? 'completed' : 'failed';
     const update = came
-      ? { ...came, sessionUpdate: 'tool_call_update', toolCallId: id, status: ok ? 'completed' : 'failed' }
+      ? { ...came, sessionUpdate: 'tool_call_update', toolCallId: call.id, status }
       : compact({
           sessionUpdate: 'tool_call_update',
-          toolCallId: id,
-          status: ok ? 'completed' : 'failed',
+          toolCallId: call.id,
+          status,
           content: words ? [{ type: 'content', content: { type: 'text', text: words } }] : undefined,
-          rawOutput: payload.output ?? undefined,
+          rawOutput: call.output ?? undefined,
         });
-    const durationMs = Math.max(0, Date.parse(event.created_at) - Date.parse(known.since));
+    const durationMs = Math.max(0, Date.parse(event.created_at) - Date.parse(call.openedAt));
     const failure = ok ? {} : { error: words ?? 'it failed', errorCategory: categoryOf(event) };
-    const profile = { durationMs, executor: known.held ? executorOf(known) : undefined, ...failure };
+    const profile = { durationMs, executor: call.evidence === 'held' ? executorOf(call) : undefined, ...failure };
     return [...opened, withProfile(event, update as JsonObject, profile)];
   }
 
@@ -103,45 +86,37 @@ export function createToolRenderer(client: ClientProfile): ToolRenderer {
     return withMeta(update, 'harn', { ...(compact(fields) as JsonObject), ...own });
   }
 
-  function render(event: CoreEvent, replay: boolean): JsonObject[] | undefined {
+  function render(event: CoreEvent, view: TaskView, replay: boolean): JsonObject[] | undefined {
     const { payload } = event;
     const id = textOf(payload.tool_call_id) ?? textOf(within(payload, 'action', 'tool_call_id'));
+    const call = id === undefined ? undefined : view.calls.get(id);
     switch (event.event) {
       case 'agent.tool_use':
       case 'agent.mcp_tool_use':
       case 'tool.requested':
-        return id ? open(event, id) : [];
-      case 'vendor.tollbridge.decided': {
-        const verdict = within(payload, 'decision', 'verdict');
-        if (replay || !id || (verdict !== 'allow' && verdict !== 'modify')) return [];
-        return begin(event, id, within(payload, 'decision', 'arguments'));
-      }
+        return call ? open(event, call) : [];
+      case 'vendor.tollbridge.decided':
+        return call && !replay ? begin(event, call, within(payload, 'decision', 'arguments')) : [];
       case 'tool.approved':
-        return id && !replay ? begin(event, id, payload.input) : [];
+        return call && !replay ? begin(event, call, payload.input) : [];
       case 'tool.completed':
-        return id ? end(event, id, true, wordsOf(payload.output)) : [];
+        return call ? end(event, call, true, wordsOf(payload.output)) : [];
       case 'tool.failed':
-        return id ? end(event, id, false, textOf(payload.error)) : [];
+        return call ? end(event, call, false, call.error) : [];
       case 'tool.denied':
-        return id ? end(event, id, false, textOf(payload.reason) ?? 'denied') : [];
+        return call ? end(event, call, false, call.error ?? 'denied') : [];
       case 'span.updated': {
         const came = cameAs(event);
         if (!id || !came) return undefined;
-        const call = calls.get(keyOf(event, id));
-        if (call && came.status === 'in_progress') call.running = true;
-        return replay || call?.ended ? [] : [{ ...came, sessionUpdate: 'tool_call_update', toolCallId: id }];
+        if (call && came.status === 'in_progress') reported.add(call);
+        return replay || call?.endedBy ? [] : [{ ...came, sessionUpdate: 'tool_call_update', toolCallId: id }];
       }
       default:
         return undefined;
     }
   }
 
-  return {
-    render,
-    forget(taskId) {
-      for (const key of calls.keys()) if (key.startsWith(`${taskId} `)) calls.delete(key);
-    },
-  };
+  return { render };
 }
 
 export function kindOf(payload: JsonObject): string {
@@ -160,7 +135,7 @@ function wordsOf(output: unknown): string | undefined {
   return textOf(output) ?? textOf(within(output, 'text'));
 }
 
-function executorOf({ server }: Shown): unknown {
+function executorOf({ server }: CallView): unknown {
   return server ? { kind: 'mcp_server', serverName: server } : 'host_bridge';
 }
 

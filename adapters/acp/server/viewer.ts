@@ -229,7 +229,7 @@ export function createViewer(deps: ViewerDeps): Viewer {
       kind: 'ended',
       taskId,
       state: asText(payload.to),
-      failure: objectOf(task.failure) as unknown as Failure | undefined,
+      failure: objectOf(task.failure) as Failure | undefined,
       receiptId: (within(payload, 'outcome', 'receipt_id') as string | null | undefined) ?? undefined,
     };
     open.delete(taskId);

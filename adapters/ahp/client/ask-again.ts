@@ -63,7 +63,7 @@ export function createReasking({ engine, log, closing, ask }: ReaskingDeps): Rea
     },
     received({ event, payload }, bridge) {
       if (event !== 'vendor.tollbridge.ask_opened') return;
-      const opened = payload.ask as unknown as AskRecord;
+      const opened = payload.ask;
       const key = keyOf(opened.task_id, opened.tool_call_id ?? undefined, opened.action.tool as string | undefined);
       const wanted = expected.get(key);
       if (!wanted) return;

@@ -106,7 +106,7 @@ export function createAsking(link: Link, newId: () => string, timeoutMs: number)
     async event(event, signal = NEVER) {
       requireWelcome();
       const family = familyOf(event.event_type);
-      return shaped(decisionShapes[family], await call('ahp/event', event as unknown as Json, signal));
+      return shaped(decisionShapes[family], await call('ahp/event', event as Json, signal));
     },
 
     async query(query, signal = NEVER) {
@@ -118,7 +118,7 @@ export function createAsking(link: Link, newId: () => string, timeoutMs: number)
       requireWelcome();
       const odd = events.find(({ event_type }) => !eventRow(event_type).batch);
       if (odd) throw new HarnessError('protocol', `${odd.event_type} cannot be batched`);
-      const answer = shaped(shapes.BatchResponse, await call('ahp/batch', { events } as unknown as Json, signal));
+      const answer = shaped(shapes.BatchResponse, await call('ahp/batch', { events } as Json, signal));
       const decisions = answer.decisions as readonly JsonObject[];
       if (decisions.length !== events.length) {
         throw new HarnessError('protocol', `${decisions.length} decisions about ${events.length} events`);
@@ -130,7 +130,7 @@ export function createAsking(link: Link, newId: () => string, timeoutMs: number)
       requireWelcome();
       const held = wait(timeoutMs);
       try {
-        await link.notify({ jsonrpc: '2.0', method: 'ahp/event', params: event as unknown as Json }, held.signal);
+        await link.notify({ jsonrpc: '2.0', method: 'ahp/event', params: event as Json }, held.signal);
       } finally {
         held.release();
       }

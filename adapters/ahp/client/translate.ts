@@ -165,9 +165,9 @@ function promptIn({ arguments: args }: Action, payload: Json): JsonObject | unde
   if (typeof text !== 'string') return undefined;
   if (typeof args.prompt === 'string') return { ...args, prompt: text };
   const input = args.input as JsonObject;
-  const rest = (input.parts as unknown as readonly JsonObject[]).filter(({ type }) => type !== 'text');
+  const rest = (input.parts as readonly JsonObject[]).filter(({ type }) => type !== 'text');
   return {
     ...args,
-    input: { ...input, parts: [{ type: 'text', text, visibility: 'public' }, ...rest] as unknown as Json },
+    input: { ...input, parts: [{ type: 'text', text, visibility: 'public' }, ...rest] as Json },
   };
 }

@@ -7,7 +7,11 @@ import { createConnection } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { WebSocket } from 'ws';
 import { anySignal, asText, isObject, type JsonObject, type Logger } from '../../../src/index.ts';
-import { createPendingRequests, GivenUp, type OwnRequest } from '../../../src/transport/json-rpc/pending-requests.ts';
+import {
+  createPendingRequests,
+  type OwnRequest,
+  RequestAbandoned,
+} from '../../../src/transport/json-rpc/pending-requests.ts';
 import { lineWriter, readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { outgoingTrace, type TraceMembers } from '../../../src/transport/outbound/trace-context.ts';
 import { startChild } from '../../../src/transport/process/child.ts';
@@ -64,7 +68,9 @@ function streamed(send: (text: string) => Promise<void>, end: () => void) {
     async request(message, signal) {
       if (cut.signal.aborted) throw new HarnessError('transport', 'the connection to the harness was lost');
       return await pending.request(message, signal, undefined).catch((cause) => {
-        throw cause instanceof GivenUp ? new HarnessError('timeout', 'the harness did not answer in time') : cause;
+        throw cause instanceof RequestAbandoned
+          ? new HarnessError('timeout', 'the harness did not answer in time')
+          : cause;
       });
     },
     async notify(message, signal) {

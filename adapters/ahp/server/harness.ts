@@ -163,7 +163,7 @@ export function createHarness(
       case 'ahp/event':
         return event(params, caller, id);
       case 'ahp/query': {
-        const query = read(shapes.QueryRequest, params) as unknown as Parameters<typeof queries.answer>[0];
+        const query = read(shapes.QueryRequest, params) as Parameters<typeof queries.answer>[0];
         requireGreeting(query, caller);
         return within(timeout(caller, settings.holdMs, true), (held) => queries.answer(query, caller.actor, held));
       }
@@ -186,7 +186,7 @@ export function createHarness(
     if (mended) deps.log.info({ framework, mended }, 'a handshake was read with what it left out filled in');
     await written(value, caller);
     caller.greeting = { version, framework };
-    greetings.set(greetingKey(caller.actor, value as unknown as AhpEvent), caller.greeting);
+    greetings.set(greetingKey(caller.actor, value as AhpEvent), caller.greeting);
     return {
       protocol_version: PROTOCOL,
       harness_info: { name: settings.name, version: VERSION, capabilities: CAPABILITIES },
@@ -232,7 +232,7 @@ export function createHarness(
     if (size > settings.batchSize) {
       throw new Refusal(-32602, `Batch size ${size} exceeds configured limit ${settings.batchSize}`);
     }
-    const { events } = read(shapes.BatchRequest, params) as unknown as { events: readonly AhpEvent[] };
+    const { events } = read(shapes.BatchRequest, params) as { events: readonly AhpEvent[] };
     // All events are validated before any has an effect.
     for (const event of events) {
       checkEvent(event);
@@ -266,7 +266,7 @@ export function createHarness(
   // ---- Checks ----
 
   function readEvent(params: Json): AhpEvent {
-    const event = read(shapes.AhpEvent, params) as unknown as AhpEvent;
+    const event = read(shapes.AhpEvent, params) as AhpEvent;
     checkEvent(event);
     return event;
   }

@@ -6,13 +6,13 @@ import type { Authorizer, HoldTimeout } from './decide/authorize.ts';
 import { openingOf } from './event-members.ts';
 import type { Runs } from './supervised-tasks.ts';
 
-export interface Query {
+export type Query = {
   readonly session_id: string;
   readonly agent_id: string;
   readonly query_type: string;
   readonly payload: Json;
   readonly metadata?: Json;
-}
+};
 
 export interface Queries {
   answer(query: Query, actor: Actor, timeout: HoldTimeout): Promise<JsonObject>;

@@ -152,7 +152,7 @@ async function receiptOf({ remote, sink, deps }: FollowContext, task: RemoteTask
     const checked = await checkReceipt(remote, task);
     if (!checked) return undefined;
     const note = checked.valid ? 'the receipt of the remote is sound' : 'the receipt of the remote proves nothing';
-    const payload = { note, remote_receipt: checked as unknown as JsonObject };
+    const payload = { note, remote_receipt: checked as JsonObject };
     await sink.emit({ event: 'vendor.tollbridge.note', payload });
     return checked;
   } catch (cause) {

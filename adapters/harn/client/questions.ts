@@ -42,14 +42,14 @@ export interface Questions {
 }
 
 /** A permission request as a remote may describe it. */
-interface Request {
+type Request = {
   readonly id: string;
   readonly status?: string;
   readonly source?: string;
   readonly request?: Json;
   readonly action?: Json;
   readonly expires_at?: string | null;
-}
+};
 
 const ANSWER_TRIES = 6;
 
@@ -101,7 +101,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   async function ask(request: Request, withdrawn: AbortSignal): Promise<Answer> {
     const details = objectOf(request.request) ?? {};
     const question = textOf(details.question) ?? textOf(details.prompt) ?? textOf(details.message);
-    const ext = { harn: { permission_request: request as unknown as Json } };
+    const ext = { harn: { permission_request: request as Json } };
     if (!isApproval(request, details)) {
       const left = request.expires_at ? Date.parse(request.expires_at) - Date.parse(deps.clock.now()) : Number.NaN;
       const schema = objectOf(details.schema);
@@ -169,7 +169,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       return (await question?.settled) ?? false;
     },
     async look(status, known) {
-      const named = known && typeof known.id === 'string' ? [known as unknown as Request] : await pending();
+      const named = known && typeof known.id === 'string' ? [known as Request] : await pending();
       for (const request of named ?? []) {
         if (put.has(request.id)) continue;
         const taken = new AbortController();

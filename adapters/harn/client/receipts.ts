@@ -12,7 +12,7 @@ export function toRemoteReceipt(checked: CheckedReceipt): RemoteReceipt {
   return { receipt_id, receipt_hash, issuer, key_id, checked: valid ? 'valid' : 'invalid', reason };
 }
 
-export interface CheckedReceipt {
+export type CheckedReceipt = {
   readonly receipt_id: string;
   readonly valid: boolean;
   /** The first thing that is wrong with it. */
@@ -20,7 +20,7 @@ export interface CheckedReceipt {
   readonly receipt_hash?: string;
   readonly issuer?: string;
   readonly key_ids?: readonly string[];
-}
+};
 
 const KEYS_PATH = '/.well-known/harn-receipt-keys.json';
 const OUTCOME: Readonly<Record<string, string>> = { COMPLETED: 'SUCCEEDED', FAILED: 'FAILED', CANCELED: 'CANCELED' };
@@ -32,7 +32,7 @@ export async function checkReceipt(remote: Remote, task: RemoteTask): Promise<Ch
   const resource = await unlessAbsent(remote.call<JsonObject>('GET', `/v1/receipts/${segment(id)}`));
   if (!resource) return { receipt_id: id, valid: false, reason: 'not_available' };
   const wire = resource.wire as JsonObject | undefined;
-  const document = (wire?.payload ?? resource) as unknown as Receipt;
+  const document = (wire?.payload ?? resource) as Receipt;
   const keys = await publishedKeys(remote);
   if (!keys) return { receipt_id: id, valid: false, reason: 'keys_not_published', ...about(document) };
   const { valid, reason } = verifyReceipt(document, { keys: keys as never });

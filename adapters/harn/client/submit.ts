@@ -129,7 +129,7 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
         if (task_id === work.task.id) continue;
         sentAt += 1;
         if (sentAt > MOST_HISTORY) return;
-        const body = { message: toWireInput(message as unknown as JsonObject) };
+        const body = { message: toWireInput(message as JsonObject) };
         await make(`/v1/sessions/${segment(sessionId)}/messages`, body, `tollbridge-${id}`, signal);
       }
     }

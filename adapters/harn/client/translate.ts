@@ -19,7 +19,7 @@ export interface RemoteTask {
   readonly metadata?: JsonObject;
 }
 
-export interface RemoteArtifact {
+export type RemoteArtifact = {
   readonly id: string;
   readonly kind?: string;
   readonly mime_type?: string;
@@ -27,7 +27,7 @@ export interface RemoteArtifact {
   readonly visibility?: string;
   readonly sha256?: string | null;
   readonly metadata?: JsonObject;
-}
+};
 
 /** What the backend has to do about an event. */
 export type Instruction =
@@ -106,7 +106,7 @@ export function createUpdateReader(task: Pick<Task, 'id'>): UpdateReader {
       return [];
     const parts = original.parts
       .filter((part) => !isWithheld((part as { visibility?: string }).visibility))
-      .map((part) => renamed(part as unknown as JsonObject, artifacts));
+      .map((part) => renamed(part as JsonObject, artifacts));
     open.count += 1;
     const id = nameIn(task.id, original.id ?? event.id ?? `message${open.count}`);
     return [emit('agent.message', { message: toMessage(id, parts, original.role) }, event)];
@@ -170,7 +170,7 @@ export function createUpdateReader(task: Pick<Task, 'id'>): UpdateReader {
         return [...closed(), emit(event.event, payload, event)];
       case 'artifact.created':
       case 'artifact.updated': {
-        const artifact = (payload.artifact ?? payload) as unknown as RemoteArtifact;
+        const artifact = (payload.artifact ?? payload) as RemoteArtifact;
         return typeof artifact.id === 'string' ? [{ do: 'keep', artifact }] : [];
       }
       case 'permission.requested':

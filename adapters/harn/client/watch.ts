@@ -89,7 +89,7 @@ export function createWatch(options: WatchOptions): Watch {
         throw new Refusal('upstream_unavailable', 'the remote has no event stream', response.status, '');
       }
       const line = createSilenceDetector();
-      const messages = readSse(response.body as unknown as AsyncIterable<Uint8Array>, line.moved);
+      const messages = readSse(response.body as AsyncIterable<Uint8Array>, line.moved);
       for await (const message of withPauses(messages, pollMs, () => line.silentMs() > options.idleMs)) {
         if (message === 'quiet') {
           yield { kind: 'quiet' };

@@ -57,7 +57,7 @@ export function toWireDecision(decision: Decision): NewerWire<'PermissionCheckRe
 
 /** Undefined for a decision that is not about an act. */
 export function toWireAudit({ payload, ...event }: CoreEvent): NewerWire<'AuditEntry'> | undefined {
-  const { action, decision } = payload as unknown as Partial<DecidedPayload>;
+  const { action, decision } = payload as Partial<DecidedPayload>;
   if (!action || !decision) return undefined;
   const { outcome } = DECISIONS.find(({ core }) => core === decision.verdict) ?? { outcome: 'denied' as const };
   const risk = riskOf(action.effect);

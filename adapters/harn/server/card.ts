@@ -80,12 +80,12 @@ function build({ base, object, version, a2a, settings, openedAt, deps, retention
     public_url: base,
     retention: retention(),
   };
-  return card as unknown as JsonObject;
+  return card as JsonObject;
 }
 
 /** The address an A2A card leads to. */
 function urlOf(card: JsonObject | undefined): string | undefined {
-  const [first] = (card?.supportedInterfaces ?? []) as unknown as readonly { readonly url?: string }[];
+  const [first] = (card?.supportedInterfaces ?? []) as readonly { readonly url?: string }[];
   return first?.url;
 }
 

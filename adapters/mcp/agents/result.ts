@@ -1,18 +1,8 @@
 /** An agent's work as MCP renders it: tools that submit it, a task with its state, and a result. Pure. */
 import type { CallToolResult, ResourceLink } from '@modelcontextprotocol/server';
 import { taskState } from '../../../mappings/mcp.ts';
-import type {
-  AgentFace,
-  Artifact,
-  AskRecord,
-  CoreEvent,
-  Json,
-  JsonObject,
-  Message,
-  Task,
-  Outcome as WorkOutcome,
-} from '../../../src/index.ts';
-import { isTerminal, TASK_STATES, type TaskState, visibleText } from '../../../src/index.ts';
+import type { AgentFace, Artifact, AskRecord, Json, JsonObject, Message, Task, TaskView } from '../../../src/index.ts';
+import { answersOf, TASK_STATES, type TaskState, visibleText } from '../../../src/index.ts';
 
 export const AGENT_PREFIX = 'agent__';
 const TEXT = { type: 'string' } as const;
@@ -107,10 +97,11 @@ function timesOf(task: Task): JsonObject {
 }
 
 /** The result of the task, as text for a model and as structured content for a program. */
-export function toResult(task: Task, said: readonly Message[], outcome: WorkOutcome | undefined): JsonObject {
-  const texts = said.flatMap(({ parts }) => parts.flatMap((part) => ('text' in part ? [part.text] : [])));
+export function toResult(task: Task, view: TaskView): JsonObject {
+  const texts = answersOf(view).flatMap((answer) => (answer.message ? textsOf(answer.message) : []));
   const failure = task.failure ? [`${task.failure.code}: ${task.failure.message}`] : [];
   const words = [...texts, ...(task.status === 'COMPLETED' ? [] : failure)];
+  const { outcome } = view;
   const summary = outcome?.summary ?? '';
   return {
     content: [
@@ -120,6 +111,10 @@ export function toResult(task: Task, said: readonly Message[], outcome: WorkOutc
     structuredContent: { task_id: task.id, session_id: task.session_id, status: task.status, summary },
     ...(task.status !== 'COMPLETED' && { isError: true }),
   } satisfies CallToolResult;
+}
+
+function textsOf({ parts }: Message): string[] {
+  return parts.flatMap((part) => ('text' in part ? [part.text as string] : []));
 }
 
 export function toLink({ id, mime_type, metadata }: Artifact) {
@@ -155,9 +150,4 @@ export function toForm({ question, schema }: AskRecord): JsonObject {
 
 export function fromForm({ schema }: AskRecord, content: JsonObject): Json {
   return schema !== null && schema.type === 'object' ? content : (content.value ?? null);
-}
-
-/** True for the last event of a task. */
-export function isEnd({ event, payload }: CoreEvent): boolean {
-  return event.startsWith('task.') && typeof payload.to === 'string' && isTerminal(payload.to);
 }

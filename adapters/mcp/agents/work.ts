@@ -11,14 +11,17 @@ import {
   type CoreEvent,
   type Dialog,
   dialogFor,
+  emptyTaskView,
+  evolve,
   Fault,
   isObject,
+  isTerminal,
   type JsonObject,
   type Logger,
-  type Message,
+  type Outcome,
   type Row,
   type Task,
-  type Outcome as WorkOutcome,
+  type TaskView,
 } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import { accountMeta, isFromGateway } from '../gateways.ts';
@@ -27,11 +30,11 @@ import type { CallTasks } from '../server/call-tasks.ts';
 import { type Caller, canFillForms, scopeOf } from '../server/caller.ts';
 import type { Running } from '../server/suspended-calls.ts';
 import { related } from '../tasks/words.ts';
-import { fromForm, isEnd, stateOf, toForm, toResult } from './result.ts';
+import { fromForm, stateOf, toForm, toResult } from './result.ts';
 
 export interface Work {
   /** `from` is the call of another gateway that asks for the work; the two receipts then name each other. */
-  give(agent: string, message: string, about: Given, caller: Caller): Promise<Task>;
+  give(agent: string, message: string, about: SubmitOptions, caller: Caller): Promise<Task>;
   /** Another principal's work is not found. */
   find(taskId: unknown, caller: Caller): Promise<Task>;
   list(caller: Caller, after: string | undefined): Promise<{ data: readonly Task[]; next: string | undefined }>;
@@ -46,7 +49,7 @@ export interface Work {
   cancel(task: Task, reason: string, caller: Caller): Promise<void>;
 }
 
-interface Given {
+interface SubmitOptions {
   readonly sessionId: string | undefined;
   readonly from: CallerOfCall | undefined;
 }
@@ -78,24 +81,23 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     return (await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, limit: 50 })).data;
   }
 
-  async function result({ id }: Task, caller: Caller): Promise<JsonObject> {
-    const { actor } = caller;
+  async function result({ id }: Task, { actor }: Caller): Promise<JsonObject> {
     const task = await bridge.view<Task & Row>(actor, 'task', id);
-    const outcome = task.outcome_id
-      ? await bridge.view<WorkOutcome & Row>(actor, 'outcome', task.outcome_id).catch(() => undefined)
-      : undefined;
-    const said: Message[] = [];
-    for await (const { event, payload } of bridge.events(actor, { stream: { of: 'task', id } })) {
-      if (event === 'agent.message') said.push((payload as unknown as { message: Message }).message);
+    const view = emptyTaskView();
+    for await (const event of bridge.events(actor, { stream: { of: 'task', id } })) evolve(view, event);
+    // Events may be kept for a shorter time than the outcome.
+    if (!view.outcome && task.outcome_id) {
+      view.outcome = await bridge.view<Outcome & Row>(actor, 'outcome', task.outcome_id).catch(() => undefined);
     }
-    const answered = toResult(task, said, outcome);
-    return isFromGateway(task) ? await withReceipt(answered, task, actor) : answered;
+    return await answered(task, view, actor);
   }
 
-  /** The task ended together with its receipt, so the answer can name it. */
-  async function withReceipt(answered: JsonObject, task: Task, actor: Actor): Promise<JsonObject> {
+  /** Another gateway's call is answered with the receipt: the task ended together with it. */
+  async function answered(task: Task, view: TaskView, actor: Actor): Promise<JsonObject> {
+    const result = toResult(task, view);
+    if (!isFromGateway(task)) return result;
     const receipt = task.receipt_id ? await receiptReference(bridge, actor, task.receipt_id) : undefined;
-    return { ...answered, _meta: accountMeta({ taskId: task.id, receipt }) };
+    return { ...result, _meta: accountMeta({ taskId: task.id, receipt }) };
   }
 
   /** Puts one question to the client while its work is followed. */
@@ -158,7 +160,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
       const metadata = from && { tollbridge: { caller: { ...from } } };
       const body = { ...home, input, agent, ...(metadata && { metadata }) };
       const { resource } = await bridge.submit({ kind: 'task.submit', actor, body });
-      return resource as unknown as Task;
+      return resource as Task;
     },
     async list({ actor }, after) {
       const query = { object: 'task', newestFirst: true, limit: 50, ...(after && { after }) };
@@ -167,10 +169,12 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     },
     async follow(task, caller, running, onEvent) {
       const asking = new Set<Promise<void>>();
+      const view = emptyTaskView();
       for await (const event of bridge.follow(caller.actor, { stream: { of: 'task', id: task.id } }, running.signal)) {
         onEvent(event);
+        const { task: now } = evolve(view, event);
         if (event.event === 'vendor.tollbridge.ask_opened') {
-          const { ask } = event.payload as unknown as { ask: AskRecord };
+          const { ask } = event.payload as { ask: AskRecord };
           const put1 = put(ask.id, task, caller, running).catch((cause) => {
             deps.log.info(
               { err: cause, ask: ask.id, by: scopeOf(caller.actor) },
@@ -180,7 +184,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
           asking.add(put1);
           put1.finally(() => asking.delete(put1));
         }
-        if (isEnd(event)) return await result(task, caller);
+        if (now && isTerminal(now.status)) return await answered(now, view, caller.actor);
       }
       throw new Fault('client_closed', 'the client no longer follows the work');
     },

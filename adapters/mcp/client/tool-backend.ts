@@ -411,9 +411,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
           transport.kind === 'stdio',
         );
         const ours = await context.tasks?.answer(method, asked);
-        return (ours ?? (await exchange(method, asked, context, signal))) as unknown as JsonObject;
+        return (ours ?? (await exchange(method, asked, context, signal))) as JsonObject;
       } catch (thrown) {
-        return outcomeOf(thrown) as unknown as JsonObject;
+        return outcomeOf(thrown) as JsonObject;
       }
     },
     watch: watching.watch,

@@ -169,7 +169,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       context: context,
       signal,
     });
-    if (details) return details as unknown as FrameOutcome;
+    if (details) return details as FrameOutcome;
     throw new Fault('policy_violation', decision?.reason ?? `${method} may not be used here`);
   }
 
@@ -188,7 +188,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
         signal: running.signal,
         asked: (askId) => void approvals.ask(caller, askId, (requests) => running.input(requests)),
       });
-      if (act?.kind === 'done' && isObject(act.result.output)) return act.result.output as unknown as FrameOutcome;
+      if (act?.kind === 'done' && isObject(act.result.output)) return act.result.output as FrameOutcome;
       const reason = act?.kind === 'refused' ? act.reason : (act?.result.error ?? 'the request came to nothing');
       const kind = act?.kind === 'refused' ? 'policy_violation' : 'upstream_unavailable';
       throw new Fault(kind, reason);

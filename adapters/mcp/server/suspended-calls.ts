@@ -7,10 +7,8 @@ import { randomBytes } from 'node:crypto';
 import { CODES } from '../../../mappings/mcp.ts';
 import { canonicalJson, Fault, isObject, type JsonObject } from '../../../src/index.ts';
 import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
-import { createSpareSignals } from '../abort-controller-pool.ts';
 import { type FrameOutcome, failed, metaOf, type Notice } from '../frames.ts';
 import type { Input, Inputs, Inputted } from '../request-context.ts';
-import { cameToTask } from '../tasks/owners.ts';
 
 export interface Asking {
   /** The caller's scope. A repeated request has to have the same scope, method and params. */
@@ -60,15 +58,12 @@ const OURS = 'tollbridge.';
 /** Questions that are asked at the same time arrive in one result. */
 const GATHER_MS = 5;
 const MOST_UNDELIVERED = 100;
-/** The number of idle abort controllers. */
-const MOST_SPARE = 64;
 
 export function createSuspendedCalls(suspendMs: number): SuspendedCalls {
   const suspended = new Map<string, Call>();
-  const spare = createSpareSignals(MOST_SPARE);
 
   function begin(asking: Asking, run: (running: Running) => Promise<FrameOutcome>): Call {
-    const stop = spare.take();
+    const stop = new AbortController();
     const call: Call = {
       who: asking.who,
       began: { method: asking.method, params: asking.params },
@@ -153,14 +148,7 @@ export function createSuspendedCalls(suspendMs: number): SuspendedCalls {
   }
 
   return {
-    async start(asking, run) {
-      const call = begin(asking, run);
-      const outcome = await next(call, asking);
-      // Suspended calls, subscriptions and tasks may continue after this answer, so their signal is not reused.
-      const over = outcome === call.outcome && asking.method === 'tools/call' && !cameToTask(outcome);
-      if (over) spare.giveBack(call.stop);
-      return outcome;
-    },
+    start: (asking, run) => next(begin(asking, run), asking),
     resume(asking) {
       const { requestState: state, inputResponses } = asking.params;
       if (typeof state !== 'string' || !state.startsWith(OURS)) return undefined;

@@ -75,7 +75,7 @@ export function createTaskEras(peers: Pick<LegacyPeers, 'call'>, support: (tool:
     const { status } = outcome.result;
     if (status === 'completed' || status === 'failed') {
       const ended = await peers.call('tasks/result', { taskId: taskId ?? null }, context, timeout);
-      if ('error' in ended) return { result: { ...task, status: 'failed', error: ended.error as unknown as Json } };
+      if ('error' in ended) return { result: { ...task, status: 'failed', error: ended.error as Json } };
       // A tool that failed has a result; `failed` is for tasks that have none.
       return { result: { ...task, status: 'completed', result: unrelated(ended.result) } };
     }

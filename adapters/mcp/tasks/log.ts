@@ -63,7 +63,7 @@ export function createTaskLog(
   }
 
   async function endIn(payload: JsonObject): Promise<ActResult> {
-    const { status, output, error, code } = payload as unknown as ToolEndedPayload;
+    const { status, output, error, code } = payload as ToolEndedPayload;
     const result = { status, output: await whole(output), ...(error && { error }), ...(code && { code }) };
     return { kind: 'done', result };
   }
@@ -116,7 +116,7 @@ function stateIn({ output }: JsonObject): JsonObject | undefined {
 }
 
 function refusalIn(payload: JsonObject): ActResult {
-  const { reason = 'denied', by, code, rule_id } = payload as unknown as ToolDecisionPayload;
+  const { reason = 'denied', by, code, rule_id } = payload as ToolDecisionPayload;
   const why = { ...(code && { code }), ...(rule_id && { rule_id }) };
   return { kind: 'refused', reason, decision: { verdict: 'block', reason, engine: by, ...why } satisfies Decision };
 }

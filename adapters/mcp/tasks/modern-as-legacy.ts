@@ -237,7 +237,7 @@ function wantsTasks(outcome: FrameOutcome): boolean {
 
 function errorIn(error: Json | undefined): WireError {
   const known = isObject(error) && typeof error.code === 'number' && typeof error.message === 'string';
-  return known ? (error as unknown as WireError) : { code: CODES.internal, message: 'the task failed' };
+  return known ? (error as WireError) : { code: CODES.internal, message: 'the task failed' };
 }
 
 /** Waits for the server's poll interval, or until the caller has stopped waiting. */

@@ -119,7 +119,7 @@ export function createUpdateReader(taskId: string): UpdateReader {
       ...said,
     );
     const ext = { runs: { seq, frame: { type, value } } };
-    return [{ do: 'ruled', decision: decision as unknown as RemoteDecision, ext }];
+    return [{ do: 'ruled', decision: decision as RemoteDecision, ext }];
   }
 
   /** A call whose beginning was not reported. */

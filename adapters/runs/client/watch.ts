@@ -103,7 +103,7 @@ export function createWatch({ remote, runId, pollMs, idleMs, pause }: WatchOptio
         throw new Refusal('not_implemented', 'the remote has no event stream', response.status, '');
       }
       const line = createSilenceDetector();
-      const messages = readSse(response.body as unknown as AsyncIterable<Uint8Array>, line.moved);
+      const messages = readSse(response.body as AsyncIterable<Uint8Array>, line.moved);
       for await (const message of withPauses(messages, pollMs, () => line.silentMs() > idleMs)) {
         if (message === 'quiet') {
           yield { kind: 'quiet' };

@@ -9,6 +9,9 @@ export interface RunEvent {
   readonly payload: { readonly redacted: boolean; readonly value: JsonObject };
 }
 
+/** The type of an event and its value, before it is numbered. */
+export type Rendered = readonly [type: string, value: JsonObject];
+
 export function toRunEvent(seq: number, type: string, timestamp: string, value: JsonObject): RunEvent {
   return { seq, type, timestamp, payload: redacted(value) };
 }

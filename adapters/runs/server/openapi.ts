@@ -180,7 +180,7 @@ function responsesOf({ id, auth, refuses }: Operation): Node {
  * Operations that the other door answers itself, health and the document, are left out.
  */
 export function besideOthers(): Described {
-  const { paths, components } = openApi('') as unknown as {
+  const { paths, components } = openApi('') as {
     paths: Record<string, Node>;
     components: { schemas: Node };
   };

@@ -11,7 +11,7 @@ export const CLASS_LIMIT = 'run_class_limit_exceeded';
 /** The failure of a run whose question was not answered in time. */
 export const UNANSWERED = 'signal_timed_out';
 
-export interface RunMetadata {
+export type RunMetadata = {
   /** Absent on the first attempt: then the task itself names the run. */
   readonly run_id?: string;
   /** Of the request that made this attempt. */
@@ -28,7 +28,7 @@ export interface RunMetadata {
   readonly routing_hint?: string;
   readonly streaming?: boolean;
   readonly retention_hint_days?: JsonObject;
-}
+};
 
 /** `task_01J…` is `run_01J…`: one run for the first task, and for every retry of it. */
 export function runIdOf(taskId: string): string {
@@ -44,5 +44,5 @@ export function firstTaskOf(runId: string): string | undefined {
 export function runMetadataOf({ metadata }: Pick<Task, 'metadata'>): RunMetadata | undefined {
   const { runs } = metadata as JsonObject;
   const whole = isObject(runs) && typeof runs.request_id === 'string' && typeof runs.attempt === 'number';
-  return whole ? (runs as unknown as RunMetadata) : undefined;
+  return whole ? (runs as RunMetadata) : undefined;
 }

@@ -9,8 +9,7 @@ import { openApiKeys } from '../../auth/api-keys.ts';
 import { systemClock } from '../../core/clock.ts';
 import { projector } from '../../core/events/projector.ts';
 import type { Config } from '../../runtime/config/config.ts';
-import type { StoreLocation } from '../../runtime/config/store.ts';
-import { createSqliteStore } from '../../store/sqlite/index.ts';
+import { hasLog, openStore, type StoreLocation } from '../../store/index.ts';
 import { requireUsable } from '../context.ts';
 import { errorMessageOf } from '../output/error-output.ts';
 import { counted } from '../output/terminal-text.ts';
@@ -39,7 +38,7 @@ export async function lookAtLog({ dataDir: dir, store }: DataLocation): Promise<
             ),
           ]
         : [];
-    if (!existsSync(store.path)) return [ok('log', `${dir} can be written; there is no log yet`), ...tight];
+    if (!hasLog(store)) return [ok('log', `${dir} can be written; there is no log yet`), ...tight];
     return [await opened(dir, store), ...tight];
   } catch (thrown) {
     const { sentence, fix } = errorMessageOf(thrown);
@@ -56,7 +55,7 @@ function absent(dir: string): readonly string[] {
 }
 
 async function opened(dir: string, location: StoreLocation): Promise<Finding> {
-  const store = await createSqliteStore({ ...location, clock: systemClock, projector });
+  const store = await openStore(location, { clock: systemClock, projector });
   try {
     // Taken and released: this writes beside the log, and leaves nothing in it.
     await (await store.lease('doctor'))?.close();
@@ -132,9 +131,9 @@ export async function lookAtClock(
 }
 
 async function newestTime(location: StoreLocation): Promise<number | undefined> {
-  if (!existsSync(location.path)) return undefined;
+  if (!hasLog(location)) return undefined;
   try {
-    const store = await createSqliteStore({ ...location, clock: systemClock, projector });
+    const store = await openStore(location, { clock: systemClock, projector });
     try {
       const tip = await store.tip({ of: 'all' });
       const event = tip ? await store.event(tip) : undefined;

@@ -7,19 +7,11 @@
 import type { Decision } from '../../model/actions.ts';
 import { asText } from '../../model/as-text.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
-import type { CoreEvent } from '../../model/events.ts';
+import { type CoreEvent, type EventTable, leaveOut, rowFor } from '../../model/events.ts';
 import { LruMap } from '../../model/lru-map.ts';
 import { own } from '../../model/own.ts';
-import type {
-  AlarmPayload,
-  AskClosedPayload,
-  AskOpenedPayload,
-  DecidedPayload,
-  HandoffPayload,
-  ToolDecisionPayload,
-  ToolEndedPayload,
-  ToolRequestedPayload,
-} from '../../model/payloads.ts';
+import type { EventPayloads } from '../../model/payloads.ts';
+import type { Outcome } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { brief, briefArguments, counted, eventNumber, shortId, terminalText } from './terminal-text.ts';
 
@@ -43,10 +35,10 @@ export const VERDICT_WORDS: Readonly<Record<string, string>> = {
 const REMEMBERED = 1_000;
 
 export function createNarrator(): Narrator {
-  const calls = new LruMap<string, ToolRequestedPayload>(REMEMBERED);
+  const calls = new LruMap<string, CoreEvent<'tool.requested'>['payload']>(REMEMBERED);
 
-  const decided = ({ action, decision }: Partial<DecidedPayload>): EventLine | undefined => {
-    if (!action || !decision) return undefined;
+  const decided = ({ payload }: CoreEvent<'vendor.tollbridge.decided'>): EventLine | undefined => {
+    const { action, decision } = payload;
     // Permission to begin work is worth a line only when a rule decided on it.
     if (action.kind === 'prompt' && decision.verdict === 'allow' && !decision.rule_id) return undefined;
     const call = action.tool_call_id ? calls.get(action.tool_call_id) : undefined;
@@ -59,15 +51,8 @@ export function createNarrator(): Narrator {
   };
 
   /** An act that was only observed is marked so, with its reported arguments. */
-  const toolEnd = (payload: JsonObject, { event }: CoreEvent): EventLine => {
-    const {
-      tool_call_id = '',
-      name = '',
-      output,
-      error,
-      code,
-      outcome = outcomeOfEnd(event, payload),
-    } = payload as Partial<ToolEndedPayload>;
+  const toolEnd = ({ event, payload }: CoreEvent<'tool.completed' | 'tool.failed'>): EventLine => {
+    const { tool_call_id = '', name = '', output, error, code, outcome = outcomeOfEnd(event, payload) } = payload;
     const call = calls.get(tool_call_id);
     const args = call?.evidence === 'observed' ? briefArguments(call.input ?? {}, 80) : '';
     const what = joined([brief(name), args && `(${args})`, call?.evidence === 'observed' ? '[observed]' : '']);
@@ -75,94 +60,90 @@ export function createNarrator(): Narrator {
     return { word: outcome, text: joined([`${what}:`, code ? `[${brief(code)}]` : '', brief(asText(said), 120)]) };
   };
 
-  const lines: Readonly<Record<string, (payload: JsonObject, event: CoreEvent) => EventLine | undefined>> = {
-    'task.submitted': ({ task, agent }, { actor }) => ({
+  const lines: EventTable<[], EventLine | undefined> = {
+    'task.submitted': ({ payload: { task, agent }, actor }) => ({
       word: 'task',
-      text: joined([`${actor ?? 'someone'} asks ${agent ?? 'an agent'}:`, inputText((task as JsonObject)?.input)]),
+      text: joined([`${actor ?? 'someone'} asks ${agent ?? 'an agent'}:`, inputText(task.input)]),
     }),
-    'vendor.tollbridge.decided': (payload) => decided(payload as Partial<DecidedPayload>),
-    'vendor.tollbridge.ask_opened': (payload) => {
-      const { ask } = payload as unknown as Partial<AskOpenedPayload>;
-      return ask && { word: 'question', text: `${brief(ask.question, 160)}  (${shortId(ask.id)})` };
+    'tool.requested'({ payload }) {
+      calls.set(asText(payload.tool_call_id), payload);
+      return undefined;
     },
-    'vendor.tollbridge.ask_closed': (payload) => {
-      const { ask_id = '', state = 'closed', by, reason } = payload as Partial<AskClosedPayload>;
-      const why = reason ? `: ${brief(reason)}` : '';
-      return { word: state, text: `${by ? `by ${brief(by)}` : ''}${why}  (${shortId(ask_id)})`.trim() };
-    },
+    'vendor.tollbridge.decided': decided,
+    'vendor.tollbridge.ask_opened': ({ payload: { ask } }) => ({
+      word: 'question',
+      text: `${brief(ask.question, 160)}  (${shortId(ask.id)})`,
+    }),
+    'vendor.tollbridge.ask_closed': ({ payload: { ask_id, state, by, reason } }) => ({
+      word: state,
+      text: `by ${brief(by)}${reason ? `: ${brief(reason)}` : ''}  (${shortId(ask_id)})`,
+    }),
     'tool.completed': toolEnd,
     'tool.failed': toolEnd,
-    'tool.denied': (payload, { event }) => {
-      const {
-        name = '',
-        reason = '',
-        outcome = outcomeOfEnd(event, payload),
-      } = payload as Partial<ToolDecisionPayload>;
+    'tool.denied': ({ event, payload }) => {
+      const { name, reason = '', outcome = outcomeOfEnd(event, payload) } = payload;
       return { word: outcome, text: joined([`${brief(name)}:`, brief(reason, 160)]) };
     },
-    'vendor.tollbridge.side_effect': (payload) => ({ word: 'effect', text: effectText(payload) }),
-    'user.message': (payload, { actor }) => message(payload, actor),
-    'agent.message': (payload, { actor }) => message(payload, actor),
-    'agent.handoff': (payload) => {
-      const { target_agent = '', status = '', task_id = '' } = payload as Partial<HandoffPayload>;
-      return { word: 'handoff', text: `${brief(target_agent)} ${status}  (${shortId(task_id)})` };
-    },
-    'artifact.created': ({ artifact }) => {
-      const { name, kind, sha256 } = (artifact ?? {}) as { name?: string; kind?: string; sha256?: string };
-      return {
-        word: 'file',
-        text: joined([kind ?? '', brief(name ?? ''), sha256 ? `sha256 ${sha256.slice(-64, -52)}…` : '']),
-      };
-    },
-    'receipt.issued': ({ receipt_id }) => ({ word: 'receipt', text: asText(receipt_id ?? '') }),
-    'task.completed': ({ outcome }) => ended('completed', outcome),
-    'task.failed': ({ task }) => {
-      const { code, message } = ((task as JsonObject)?.failure ?? {}) as { code?: string; message?: string };
-      return { word: 'failed', text: joined([code ?? '', brief(message ?? '', 160)]) };
-    },
-    'task.canceled': ({ outcome }) => ended('canceled', outcome),
-    'user.cancel_requested': (payload, { actor }) => ({
+    'vendor.tollbridge.side_effect': ({ payload }) => ({ word: 'effect', text: effectText(payload) }),
+    'user.message': message,
+    'agent.message': message,
+    'agent.handoff': ({ payload: { target_agent = '', status = '', task_id = '' } }) => ({
+      word: 'handoff',
+      text: `${brief(target_agent)} ${status}  (${shortId(task_id)})`,
+    }),
+    'artifact.created': ({ payload: { artifact } }) => ({
+      word: 'file',
+      text: joined([
+        artifact?.kind ?? '',
+        brief(asText((artifact as { readonly name?: string } | undefined)?.name ?? '')),
+        artifact?.sha256 ? `sha256 ${artifact.sha256.slice(-64, -52)}…` : '',
+      ]),
+    }),
+    'receipt.issued': ({ payload: { receipt_id } }) => ({ word: 'receipt', text: receipt_id }),
+    'task.completed': ({ payload }) => ended('completed', payload.outcome),
+    'task.failed': ({ payload: { task } }) => ({
+      word: 'failed',
+      text: joined([task.failure?.code ?? '', brief(task.failure?.message ?? '', 160)]),
+    }),
+    'task.canceled': ({ payload }) => ended('canceled', payload.outcome),
+    'user.cancel_requested': ({ payload, actor }) => ({
       word: 'cancel',
       text: joined([`asked for by ${actor ?? 'someone'}`, brief(asText(payload.reason ?? ''))]),
     }),
-    'replay.started': ({ source_task_id, overrides }) => ({
+    'replay.started': ({ payload: { source_task_id, overrides } }) => ({
       word: 'replay',
       text: joined([`of ${source_task_id}`, list(overrides) && `with ${list(overrides)}`]),
     }),
-    'replay.failed': ({ message }) => ({ word: 'failed', text: brief(asText(message ?? ''), 160) }),
-    'vendor.tollbridge.policy_loaded': ({ outcome, rules, version, errors }) => ({
+    'replay.failed': ({ payload }) => ({ word: 'failed', text: brief(asText(payload.message ?? ''), 160) }),
+    'vendor.tollbridge.policy_loaded': ({ payload: { outcome, rules, version, errors } }) => ({
       word: 'rules',
       text:
         outcome === 'refused'
           ? `refused, the ones before stay in force: ${firstMistake(errors)}`
-          : `${asText(outcome)}: ${counted(Number(rules), 'rule')}, version ${asText(version ?? 'none').slice(0, 19)}`,
+          : `${outcome}: ${counted(rules, 'rule')}, version ${(version ?? 'none').slice(0, 19)}`,
     }),
-    'vendor.tollbridge.config_loaded': ({ outcome, changed, waits_for_restart: waits, error }) => ({
+    'vendor.tollbridge.config_loaded': ({ payload: { outcome, changed, waits_for_restart: waits, error } }) => ({
       word: 'config',
       text:
         outcome === 'refused'
-          ? `refused, the one before stays in force: ${brief(asText(error ?? ''), 200)}`
-          : [
-              `${asText(outcome)}: ${list(changed) || 'nothing'} changed`,
-              list(waits) && `${list(waits)} at the next start`,
-            ]
+          ? `refused, the one before stays in force: ${brief(error ?? '', 200)}`
+          : [`${outcome}: ${list(changed) || 'nothing'} changed`, list(waits) && `${list(waits)} at the next start`]
               .filter(Boolean)
               .join(', '),
     }),
     'vendor.tollbridge.recovered': () => ({ word: 'resumed', text: 'its process was gone; the work goes on' }),
-    'vendor.tollbridge.note': (payload) => ({
+    'vendor.tollbridge.note': ({ payload }) => ({
       word: 'note',
       text: brief(asText(payload.text ?? JSON.stringify(payload)), 160),
     }),
-    'session.created': (_, { actor, session_id }) => ({
+    'session.created': ({ actor, session_id }) => ({
       word: 'session',
       text: `opened by ${actor ?? 'someone'}  (${shortId(session_id ?? '')})`,
     }),
-    'session.closed': (_, { session_id }) => ({ word: 'session', text: `closed  (${shortId(session_id ?? '')})` }),
-    'vendor.tollbridge.alarm': (payload) => {
-      const { name = '', message = '', rule_id, ask_id, evidence = '' } = payload as Partial<AlarmPayload>;
-      const call = calls.get(asText(payload.tool_call_id ?? ''));
-      const args = briefArguments(call?.input ?? {}, 80);
+    'session.closed': ({ session_id }) => ({ word: 'session', text: `closed  (${shortId(session_id ?? '')})` }),
+    'vendor.tollbridge.alarm': ({ payload }) => {
+      const { name, message, rule_id, ask_id, evidence } = payload;
+      const args = briefArguments(calls.get(payload.tool_call_id)?.input ?? {}, 80);
       const by = rule_id ? `  [rule ${brief(rule_id)}]` : ask_id ? `  (${shortId(ask_id)})` : '';
       return {
         word: 'ALARM',
@@ -170,27 +151,30 @@ export function createNarrator(): Narrator {
         alarm: true,
       };
     },
-    'vendor.tollbridge.tainted': ({ server, what, target }) => ({
+    'vendor.tollbridge.tainted': ({ payload: { server, what, target } }) => ({
       word: 'tainted',
-      text: joined([
-        'the session has read what others wrote',
-        brief(`${what} of ${server}`),
-        brief(asText(target ?? '')),
-      ]),
+      text: joined(['the session has read what others wrote', brief(`${what} of ${server}`), brief(target ?? '')]),
     }),
-    'vendor.tollbridge.passthrough': ({ protocol, method }) => ({
+    'vendor.tollbridge.passthrough': ({ payload: { protocol, method } }) => ({
       word: 'passed',
-      text: joined([asText(protocol ?? ''), brief(asText(method ?? ''))]),
+      text: joined([protocol, brief(method)]),
     }),
+    ...leaveOut(
+      'another line says it: the decision, the answer, the message or the end',
+      'user.input_submitted user.tool_confirmation agent.tool_use agent.tool_result agent.mcp_tool_use task.started task.input_required task.auth_required task.status_changed session.message_appended session.replayed tool.approval_required tool.approved vendor.tollbridge.ask_used vendor.tollbridge.message_delta replay.event_replayed replay.completed connector.normalized connector.task_submitted',
+    ),
+    ...leaveOut(
+      'a fact for machines: --json has it',
+      'agent.reasoning_summary agent.memory_read agent.memory_write session.compacted session.truncated session.thread_forked session.thread_merged branch.created branch.updated branch.merged branch.abandoned artifact.updated artifact.linked artifact.redacted span.started span.updated span.completed span.failed connector.delivery_received connector.delivery_deduped connector.failed receipt.verified receipt.verification_failed vendor.tollbridge.answer_refused vendor.tollbridge.login_failed vendor.tollbridge.plan vendor.tollbridge.usage vendor.tollbridge.quota_used vendor.tollbridge.quota_warned vendor.tollbridge.checkpoint vendor.tollbridge.bound',
+    ),
+    ...leaveOut(
+      'kept for proof, and shown by the commands that verify',
+      'vendor.tollbridge.resource_created vendor.tollbridge.resource_updated vendor.tollbridge.resource_deleted vendor.tollbridge.tree_head vendor.tollbridge.frame_refused vendor.tollbridge.remote_decided',
+    ),
   };
 
   return (event) => {
-    if (event.event === 'tool.requested') {
-      const call = event.payload as unknown as ToolRequestedPayload;
-      calls.set(call.tool_call_id, call);
-      return undefined;
-    }
-    const line = own(lines, event.event)?.(event.payload, event);
+    const line = rowFor(lines, event)?.(event);
     return line && { word: terminalText(line.word), text: terminalText(line.text), ...(line.alarm && { alarm: true }) };
   };
 }
@@ -210,16 +194,15 @@ export function logLine(event: CoreEvent, { word, text, alarm }: EventLine, colo
 const RED = '\u001b[1;31m';
 const PLAIN = '\u001b[0m';
 
-function message({ message }: JsonObject, actor: string | null | undefined): EventLine | undefined {
-  const parts = (message as { parts?: readonly JsonObject[] } | undefined)?.parts ?? [];
-  const text = parts
-    .map((part) => (part.type === 'text' ? asText(part.text ?? '') : `[${asText(part.type)}]`))
+function message({ payload, actor }: CoreEvent<'user.message' | 'agent.message'>): EventLine {
+  const text = (payload.message?.parts ?? [])
+    .map((part: JsonObject) => (part.type === 'text' ? asText(part.text ?? '') : `[${asText(part.type)}]`))
     .join(' ');
   return { word: 'says', text: `${brief(actor ?? 'someone')}: ${brief(text, 120)}` };
 }
 
-function ended(word: string, outcome: unknown): EventLine {
-  return { word, text: brief(asText((outcome as JsonObject | undefined)?.summary ?? ''), 160) };
+function ended(word: string, outcome: Outcome | undefined): EventLine {
+  return { word, text: brief(outcome?.summary ?? '', 160) };
 }
 
 function effectText(payload: JsonObject): string {
@@ -235,18 +218,13 @@ function inputText(input: unknown): string {
   return brief(asText(said), 120);
 }
 
-function firstMistake(errors: unknown): string {
-  const [first, ...more] = (Array.isArray(errors) ? errors : []) as {
-    file?: string;
-    line?: number;
-    message?: string;
-  }[];
-  const position = first?.line === undefined ? '' : `${first.file ?? ''}:${first.line}: `;
+function firstMistake([first, ...more]: EventPayloads['vendor.tollbridge.policy_loaded']['errors']): string {
+  const position = first?.line === undefined ? '' : `${first.file}:${first.line}: `;
   return brief(`${position}${first?.message ?? ''}${more.length > 0 ? `, and ${more.length} more` : ''}`, 200);
 }
 
-function list(value: unknown): string {
-  return Array.isArray(value) ? brief(value.map(String).join(', ')) : '';
+function list(value: readonly string[] | undefined): string {
+  return brief((value ?? []).join(', '));
 }
 
 function joined(parts: readonly string[]): string {

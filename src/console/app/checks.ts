@@ -23,17 +23,17 @@ export interface Material {
 
 const utf8 = new TextEncoder();
 
-export async function checksOf({ text: given, keys, others, events, schema }: Material): Promise<readonly Check[]> {
+export async function checksOf({ text: json, keys, others, events, schema }: Material): Promise<readonly Check[]> {
   let receipt: Bag;
   try {
-    receipt = JSON.parse(given);
+    receipt = JSON.parse(json);
   } catch (thrown) {
     return [bad('Document', `it is not JSON: ${(thrown as Error).message}`)];
   }
   const { signatures, chain, ...rest } = receipt;
   const [signature] = (Array.isArray(signatures) ? signatures : []) as { key_id: string; signature: string }[];
-  const { receipt_hash: stated, ...place } = bag(chain);
-  const body = { ...rest, chain: place };
+  const { receipt_hash: stated, ...link } = bag(chain);
+  const body = { ...rest, chain: link };
   const hash: string = text(await sha(utf8.encode(canonical(body))));
   return [
     schemaCheck(receipt, schema),
@@ -107,7 +107,7 @@ function chainCheck(receipt: Bag, others: readonly Bag[]): Check {
   return unknown('Chain', `the receipt before it (${str(before).slice(0, 23)}…) is not among those you can see`);
 }
 
-/** The tree over the receipts that this reader can see: with this document in its place the root has to stay the same. */
+/** The tree over the receipts that this reader can see: with this document in its position the root has to stay the same. */
 async function treeCheck(receipt: Bag, stated: string, others: readonly Bag[]): Promise<Check> {
   const same = others.find((other) => other.receipt_id === receipt.receipt_id);
   if (!same) return unknown('Tree', 'the log has no receipt of this id that you can see');
@@ -120,7 +120,7 @@ async function treeCheck(receipt: Bag, stated: string, others: readonly Bag[]): 
   );
   return whole === withThis
     ? ok('Tree', `a leaf of the tree over ${hashes.length} receipts with root ${whole.slice(0, 23)}…`)
-    : bad('Tree', 'the root over all receipts changes when this document takes its place');
+    : bad('Tree', 'the root over all receipts changes when this document takes its position');
 }
 
 async function eventsCheck(receipt: Bag, events: readonly LogEvent[] | undefined): Promise<Check> {

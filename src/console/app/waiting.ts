@@ -32,7 +32,7 @@ class WaitingList {
 
   async start(): Promise<void> {
     this.leave?.();
-    this.leave = feed.onEvents((events) => this.heard(events));
+    this.leave = feed.onEvents((events) => this.received(events));
     await this.refresh();
   }
 
@@ -49,7 +49,7 @@ class WaitingList {
     this.changed();
   }
 
-  private heard(events: readonly LogEvent[]): void {
+  private received(events: readonly LogEvent[]): void {
     let changed = false;
     for (const { event, payload, created_at } of events) {
       if (event === 'vendor.tollbridge.ask_opened') {

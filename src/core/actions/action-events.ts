@@ -2,7 +2,7 @@
 import type { Action, Decision } from '../../model/actions.ts';
 import type { Answer } from '../../model/asks.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
-import type { EventDraft } from '../../model/events.ts';
+import { type EventDraft, withMembers } from '../../model/events.ts';
 import type { ToolDecisionPayload, ToolRequestedPayload } from '../../model/payloads.ts';
 import type { Artifact, Pointer, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
@@ -36,7 +36,7 @@ export function requestedEvent(task: Task, action: Action, input: JsonObject, ex
   return {
     event: 'tool.requested',
     actor: action.actor.id,
-    payload: payload as unknown as JsonObject,
+    payload: payload,
     ...inTask(task),
     ...(ext && { ext }),
   };
@@ -62,10 +62,16 @@ export function rewritten(
   const event = decisionEvents('tool.approved', task, action, decision, decision.arguments);
   if (!changed) return event;
   const { ask_id, by } = changed;
-  return { ...event, actor: by, payload: { ...event.payload, by, ask_id, changed_by: by } };
+  return { ...withMembers(event, { by, ask_id, changed_by: by }), actor: by };
 }
 
-function decisionEvents(event: string, task: Task, action: Action, decision: Decision, input?: JsonObject): EventDraft {
+function decisionEvents(
+  event: 'tool.approved' | 'tool.denied',
+  task: Task,
+  action: Action,
+  decision: Decision,
+  input?: JsonObject,
+): EventDraft {
   const payload: ToolDecisionPayload = {
     tool_call_id: action.tool_call_id ?? null,
     name: action.tool ?? action.kind,
@@ -76,7 +82,7 @@ function decisionEvents(event: string, task: Task, action: Action, decision: Dec
     ...(input && { input }),
     ...(event === 'tool.denied' && { outcome: outcomeOfEnd(event, decision) }),
   };
-  return { event, payload: payload as unknown as JsonObject, ...inTask(task) };
+  return { event, payload: payload, ...inTask(task) };
 }
 
 /** The headline of a question, in our words: the agent's claims about its act are shown beside it, marked as the agent's. */
@@ -116,7 +122,7 @@ export function describeForPeople(action: Action, shown: JsonObject): JsonObject
 
 /** Marks an event after the end of its task: beside the sealed receipt, not part of it. */
 export function afterEnd(event: EventDraft): EventDraft {
-  return { ...event, payload: { ...event.payload, after_end: true } };
+  return withMembers(event, { after_end: true });
 }
 
 /** The decision when people denied, or did not answer in time. */

@@ -8,7 +8,7 @@ import type { Fact } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import type { AlarmPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
-import type { Json, JsonObject } from '../../model/schema.ts';
+import type { Json } from '../../model/schema.ts';
 import type { Refusal, ReportedAct } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
 import type { Endings } from '../tasks/end-task.ts';
@@ -67,7 +67,7 @@ function alarm(task: Task, callId: string, reported: string, refusal: Refusal): 
     reported,
     message: `${refusal.name} ${STATES[refusal.state]} and is reported as run`,
   };
-  return { event: 'vendor.tollbridge.alarm', payload: payload as unknown as JsonObject, ...inTask(task) };
+  return { event: 'vendor.tollbridge.alarm', payload: payload, ...inTask(task) };
 }
 
 const STATES: Readonly<Record<Refusal['state'], string>> = {

@@ -56,12 +56,14 @@ export function chargeEvents(
     const { usage, ...window } = rules.charge(quota, amounts, at.now);
     const counted = wholeMicros(usage);
     const payload = { quota_id: id, amounts, usage: counted, ...window, ...about };
-    const used = { event: 'vendor.tollbridge.quota_used', payload: payload as unknown as JsonObject, ...inTask(task) };
-    const warned = rules.softPassed(quota, counted, at.now).map((limit) => ({
-      event: 'vendor.tollbridge.quota_warned',
-      payload: { quota_id: id, limit, allowed: own(quota.limits, limit) ?? null, used: own(counted, limit) ?? null },
-      ...inTask(task),
-    }));
+    const used: EventDraft = { event: 'vendor.tollbridge.quota_used', payload, ...inTask(task) };
+    const warned = rules.softPassed(quota, counted, at.now).map(
+      (limit): EventDraft => ({
+        event: 'vendor.tollbridge.quota_warned',
+        payload: { quota_id: id, limit, allowed: own(quota.limits, limit) ?? null, used: own(counted, limit) ?? null },
+        ...inTask(task),
+      }),
+    );
     charged?.({ ...quota, usage: counted, ...window });
     return [used, ...warned];
   });

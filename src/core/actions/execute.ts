@@ -9,7 +9,7 @@ import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { ProposedAction } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import type { ToolDecisionPayload, ToolEndedPayload } from '../../model/payloads.ts';
+import type { ToolEndedPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { anySignal } from '../../model/signals.ts';
@@ -278,7 +278,7 @@ export function createActs(deps: ActsDeps): Acts {
   /** One call id, one act: a second request for the same call waits for its result; another call under the same id is refused. */
   function claimOf(task: Task, { tool_call_id, changes: _, ...call }: ProposedAction): Pick<Unit, 'idempotency'> {
     const scope = deps.hash(['call', task.id, tool_call_id as string]);
-    return { idempotency: { scope, body: deps.hash(call as unknown as Json) } };
+    return { idempotency: { scope, body: deps.hash(call) } };
   }
 
   async function sameCall(task: Task, proposed: ProposedAction): Promise<boolean> {
@@ -297,11 +297,11 @@ export function createActs(deps: ActsDeps): Acts {
     for await (const { event, payload } of store.follow({ stream: { of: 'task', id: task.id } }, over)) {
       if (payload.tool_call_id !== callId) continue;
       if (event === 'tool.completed' || event === 'tool.failed') {
-        const { status, output = null, error, code } = payload as unknown as ToolEndedPayload;
+        const { status = 'error', output = null, error, code } = payload;
         return { kind: 'done', result: { status, output, ...(error && { error }), ...(code && { code }) } };
       }
       if (event === 'tool.denied') {
-        const { reason = 'denied', by, code, rule_id } = payload as unknown as ToolDecisionPayload;
+        const { reason = 'denied', by, code, rule_id } = payload;
         const decision = { verdict: 'block', reason, engine: by, ...(code && { code }), ...(rule_id && { rule_id }) };
         return { kind: 'refused', reason, decision: decision as Decision };
       }
@@ -342,7 +342,7 @@ export function createActs(deps: ActsDeps): Acts {
     const files = result.artifacts
       ? await Promise.all(result.artifacts.map((file) => newArtifact(file, location, store, ids)))
       : [];
-    const used = result.usage ? await metering(task, [result.usage as unknown as JsonObject]) : UNMETERED;
+    const used = result.usage ? await metering(task, [result.usage]) : UNMETERED;
     const status = result.status === 'ok' ? 'ok' : 'error';
     const event = status === 'ok' ? 'tool.completed' : 'tool.failed';
     const payload: ToolEndedPayload = {
@@ -358,7 +358,7 @@ export function createActs(deps: ActsDeps): Acts {
     const tainted = result.taint && deps.taints?.marking(task.session_id, result.taint, at, call.id);
     const events = artifactEvents([...output.artifacts, ...files], at);
     for (const effect of result.effects ?? []) {
-      const payload = { ...effect, tool_call_id: call.id, evidence: call.evidence } as unknown as JsonObject;
+      const payload = { ...effect, tool_call_id: call.id, evidence: call.evidence };
       events.push({ event: 'vendor.tollbridge.side_effect', payload, ...at });
     }
     if (result.usage) {
@@ -366,12 +366,12 @@ export function createActs(deps: ActsDeps): Acts {
       events.push({ event: 'vendor.tollbridge.usage', payload, ...at });
     }
     if (result.remote) {
-      const payload = { ...result.remote, tool_call_id: call.id, name: call.tool } as unknown as JsonObject;
+      const payload = { ...result.remote, tool_call_id: call.id, name: call.tool };
       events.push({ event: 'vendor.tollbridge.remote_decided', payload: log.clean(payload), ...at });
     }
     events.push({
       event,
-      payload: payload as unknown as JsonObject,
+      payload: payload,
       ...at,
       ...(result.ext && { ext: result.ext }),
     });

@@ -128,7 +128,7 @@ export function decidedEvent(action: Action, decision: Decision): EventDraft {
     session_id: session_id ?? null,
     task_id: task_id ?? null,
     actor: actor.id,
-    payload: payload as unknown as JsonObject,
+    payload: payload,
   };
 }
 
@@ -138,17 +138,17 @@ function recordedActor({ id, kind, tenant_id, door }: Actor): DecidedPayload['ac
 
 /** The action's members, except those recorded elsewhere in the event, in another form, or not at all. */
 function recorded(action: Action): DecidedPayload['action'] {
-  const kept: Record<string, unknown> = {};
+  const kept: Partial<Record<keyof Action | 'persona_id', unknown>> = {};
   for (const name in action) {
-    const value = action[name as keyof Action];
-    if (value !== undefined && !RECORDED_OTHERWISE.has(name)) kept[name] = value;
+    const member = name as keyof Action;
+    if (action[member] !== undefined && !RECORDED_OTHERWISE.has(name)) kept[member] = action[member];
   }
   kept.actor = recordedActor(action.actor);
   if (action.persona) kept.persona_id = action.persona.id;
   if (action.tier) kept.tier = action.tier;
   // The arguments are in tool.requested of the same call; a second copy would double the log.
   if (!action.tool_call_id) kept.arguments = action.arguments;
-  return kept as unknown as DecidedPayload['action'];
+  return kept as DecidedPayload['action']; // the members of an action that are not recorded otherwise
 }
 const RECORDED_OTHERWISE: ReadonlySet<string> = new Set([
   'trace',

@@ -8,7 +8,6 @@ import type { Taint } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { LruMap } from '../../model/lru-map.ts';
 import type { Pointer, Session } from '../../model/resources.ts';
-import type { JsonObject } from '../../model/schema.ts';
 import type { At, Row, Store } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
 
@@ -40,7 +39,7 @@ export function createTaints({ store, log }: { readonly store: Store; readonly l
   function marking(sessionId: string, taint: Taint, location: TaintLocation, callId?: string): Marking | undefined {
     if (known.has(sessionId)) return undefined;
     const mark = { object: 'taint', id: sessionId };
-    const payload = { ...taint, ...(callId && { tool_call_id: callId }) } as unknown as JsonObject;
+    const payload = { ...taint, ...(callId && { tool_call_id: callId }) };
     return {
       reads: [mark],
       events: (at) =>

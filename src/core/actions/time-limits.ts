@@ -5,9 +5,9 @@
  * goes on while its process is gone: the process that takes it over charges the time since its last slice, and only one process
  * does.
  */
+import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Failure, Quota, Task } from '../../model/resources.ts';
-import type { JsonObject } from '../../model/schema.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { LimitPassed, Logger, QuotaRules, Row } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
@@ -164,13 +164,13 @@ export function createTimeLimits({ log, policyData, quotas: rules, logger, now, 
     await log.commit({
       reads: [...slice.windows.keys()].map((id) => ({ object: 'quota', id })),
       decide(at) {
-        const events = [...slice.windows].flatMap(([id, window]) => {
+        const events = [...slice.windows].flatMap(([id, window]): EventDraft[] => {
           const quota = at.get<Quota & Row>('quota', id);
           const used = quota?.usage.wall_time_ms;
           // A charge in a window that has been reset no longer counts.
           if (!quota || used === undefined || (quota.reset_at ?? null) !== window) return [];
           const usage = { ...quota.usage, wall_time_ms: Math.max(0, used - unused) };
-          const payload: JsonObject = { quota_id: id, amounts: { wall_time_ms: -unused }, usage, reset_at: window };
+          const payload = { quota_id: id, amounts: { wall_time_ms: -unused }, usage, reset_at: window };
           return [{ event: 'vendor.tollbridge.quota_used', resource: { object: 'quota', id }, payload }];
         });
         return { events };

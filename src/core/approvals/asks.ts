@@ -147,7 +147,7 @@ export function createAsks(deps: AsksDeps): Asks {
     const opened: EventDraft = {
       ...inTask(task),
       event: 'vendor.tollbridge.ask_opened',
-      payload: { ask: ask as unknown as Json },
+      payload: { ask: ask },
       ...(wanted.ext && { ext: wanted.ext }),
     };
     const required: EventDraft = {
@@ -213,7 +213,7 @@ export function createAsks(deps: AsksDeps): Asks {
       try {
         for await (const event of store.follow({ stream: { of: 'task', id: taskId }, ...(after && { after }) }, over)) {
           if (event.event !== 'vendor.tollbridge.ask_closed' || event.payload.ask_id !== askId) continue;
-          return asTyped(toAnswer({ ...ask, ...closedFields(event.payload as unknown as AskClosedPayload) }));
+          return asTyped(toAnswer({ ...ask, ...closedFields(event.payload) }));
         }
         return { kind: 'canceled', ask_id: askId, reason: 'the work that asked no longer waits for this answer' };
       } finally {

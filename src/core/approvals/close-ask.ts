@@ -162,7 +162,7 @@ export function createAskClosing(
       if (approved === false) answer = { state: 'denied', by, reason: reason ?? `${by} said no` };
       else if (ask.kind === 'approval') {
         await requireShown(ask);
-        answer = { state: 'approved', by, reason, ...(change && { answer: change.answer as unknown as Json }) };
+        answer = { state: 'approved', by, reason, ...(change && { answer: change.answer }) };
       } else {
         if (value === undefined) throw new Fault('invalid_request', 'the answer needs a value', { param: '/value' });
         if (ask.schema) checkValue(ask.schema, value);
@@ -254,7 +254,7 @@ function closing(
     ...(reason && { reason }),
     ...(answer !== undefined && { answer }),
   };
-  events.push({ ...location, event: 'vendor.tollbridge.ask_closed', payload: closed as unknown as JsonObject });
+  events.push({ ...location, event: 'vendor.tollbridge.ask_closed', payload: closed });
   if (ask.kind === 'approval') events.push(decisionEvent(location, ask, state, by, reason));
 
   const asks = (run?.asks ?? []).map((a) => (a.id === ask.id ? { ...a, state } : a));
@@ -290,7 +290,7 @@ function decisionEvent(
   return {
     ...location,
     event,
-    payload: payload as unknown as JsonObject,
+    payload: payload,
   };
 }
 

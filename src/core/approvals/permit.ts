@@ -5,7 +5,7 @@
 import type { Action, Actor, Decision } from '../../model/actions.ts';
 import type { ProposedAction } from '../../model/commands.ts';
 import type { CoreEvent } from '../../model/events.ts';
-import type { AskClosedPayload, AskOpenedPayload, DecidedPayload } from '../../model/payloads.ts';
+import type { AskClosedPayload, DecidedPayload } from '../../model/payloads.ts';
 
 export interface Permit {
   /** The actor that submitted the work: rules about it apply to the question too. */
@@ -33,10 +33,10 @@ export function permitFor(
 export async function readPermission(events: AsyncIterable<CoreEvent>): Promise<Permission | undefined> {
   let left: Permission | undefined;
   let asked: AskClosedPayload | string | undefined;
-  for await (const { event, payload } of events) {
-    switch (event) {
+  for await (const event of events) {
+    switch (event.event) {
       case 'vendor.tollbridge.decided': {
-        const { action, decision } = payload as unknown as DecidedPayload;
+        const { action, decision } = event.payload;
         if (action.kind !== 'prompt') break;
         if (decision.verdict === 'block') left = { kind: 'no', reason: decision.reason };
         const permit = permitFor({ ...action, arguments: action.arguments ?? {}, actor: recorded(action) }, decision);
@@ -44,15 +44,15 @@ export async function readPermission(events: AsyncIterable<CoreEvent>): Promise<
         break;
       }
       case 'vendor.tollbridge.ask_opened': {
-        const { ask } = payload as unknown as AskOpenedPayload;
+        const { ask } = event.payload;
         if (ask.action.kind === 'prompt') asked = ask.id;
         break;
       }
       case 'vendor.tollbridge.ask_closed':
-        if (payload.ask_id === asked) asked = payload as unknown as AskClosedPayload;
+        if (event.payload.ask_id === asked) asked = event.payload;
         break;
       case 'vendor.tollbridge.ask_used': {
-        if (typeof asked !== 'object' || payload.ask_id !== asked.ask_id) break;
+        if (typeof asked !== 'object' || event.payload.ask_id !== asked.ask_id) break;
         const { state, reason = 'nobody approved the work' } = asked;
         left = state === 'approved' ? undefined : { kind: 'no', reason };
         break;

@@ -4,7 +4,6 @@ import type { CommandKind } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Artifact, Message, Pointer, Task } from '../../model/resources.ts';
-import type { Json } from '../../model/schema.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { At, Row } from '../../ports/index.ts';
 import { requireReadScope } from '../access.ts';
@@ -41,7 +40,7 @@ export function artifactHandlers(context: Context): Pick<Handlers, Kinds> {
         reads: readsOf(before.id, taskId),
         decide(at) {
           const artifact = present(at, before.id);
-          const links = (Array.isArray(artifact.metadata.links) ? artifact.metadata.links : []) as unknown as Pointer[];
+          const links = Array.isArray(artifact.metadata.links) ? artifact.metadata.links : [];
           if (links.some(({ object, id }) => object === body.to.object && id === body.to.id)) {
             return { events: [], result: { id: artifact.id } };
           }
@@ -49,7 +48,7 @@ export function artifactHandlers(context: Context): Pick<Handlers, Kinds> {
             ...artifact,
             metadata: { ...artifact.metadata, links: [...links, body.to].slice(-MOST_LINKS) },
           };
-          const payload = { artifact: next as unknown as Json, to: body.to as unknown as Json };
+          const payload = { artifact: next, to: body.to };
           return {
             events: [{ event: 'artifact.linked', ...about(at, next, taskId, actor), payload }],
             result: { id: artifact.id },
@@ -74,7 +73,7 @@ export function artifactHandlers(context: Context): Pick<Handlers, Kinds> {
             ...(body.reason && { redaction_reason: body.reason }),
           };
           const next = { ...artifact, uri: null, metadata };
-          const payload = { artifact: next as unknown as Json, reason: body.reason ?? null };
+          const payload = { artifact: next, reason: body.reason ?? null };
           const where = about(at, next, before.task_id, actor);
           return { events: [{ event: 'artifact.redacted', ...where, payload }], result: { id: artifact.id } };
         },
@@ -132,7 +131,7 @@ export function linkEvents(
 ): EventDraft[] {
   return artifactIds.map((artifact_id) => ({
     event: 'artifact.linked',
-    payload: { artifact_id, to: to as unknown as Json },
+    payload: { artifact_id, to: to },
     ...where,
   }));
 }

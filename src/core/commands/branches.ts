@@ -4,7 +4,6 @@ import type { CommandKind } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Branch, Message, Session } from '../../model/resources.ts';
-import type { Json } from '../../model/schema.ts';
 import type { At, Row } from '../../ports/index.ts';
 import { accepted, type Context, type Handlers, once } from '../context.ts';
 import type { Tally } from '../events/rows.ts';
@@ -191,13 +190,15 @@ export function forkOn({ metadata, session_id }: Branch): string | null {
   return typeof metadata.forked_session_id === 'string' ? metadata.forked_session_id : (session_id ?? null);
 }
 
-export function branchEvent(event: string, branch: Branch, actor: string): EventDraft {
+type BranchEventKind = 'branch.created' | 'branch.updated' | 'branch.merged' | 'branch.abandoned';
+
+export function branchEvent(event: BranchEventKind, branch: Branch, actor: string): EventDraft {
   return {
     event,
     resource: { object: 'branch', id: branch.id },
     workspace_id: branch.workspace_id,
     session_id: branch.session_id ?? null,
     actor,
-    payload: { branch: branch as unknown as Json },
+    payload: { branch: branch },
   };
 }

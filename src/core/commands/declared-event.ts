@@ -1,6 +1,6 @@
 /** Events that record that a resource was declared, changed or withdrawn. */
 import type { EventDraft } from '../../model/events.ts';
-import type { Json, JsonObject } from '../../model/schema.ts';
+import type { JsonObject } from '../../model/schema.ts';
 import type { Row } from '../../ports/index.ts';
 
 export function declaredEvent(
@@ -9,14 +9,11 @@ export function declaredEvent(
   home: string | null,
   actor: string,
 ): EventDraft {
-  return {
-    event: `vendor.tollbridge.resource_${what}`,
-    resource: { object: row.object, id: row.id },
-    workspace_id: home,
-    actor,
-    payload:
-      what === 'deleted' ? { id: row.id, object: row.object, ...tenantOf(row) } : { resource: row as unknown as Json },
-  };
+  const { id, object } = row;
+  const location = { resource: { object, id }, workspace_id: home, actor };
+  if (what === 'deleted')
+    return { event: 'vendor.tollbridge.resource_deleted', payload: { id, object, ...tenantOf(row) }, ...location };
+  return { event: `vendor.tollbridge.resource_${what}`, payload: { resource: row }, ...location };
 }
 
 /** A withdrawn quota is removed from the limits of its tenant. */

@@ -92,7 +92,7 @@ export function declaredHandlers(context: DeclaredDeps): Pick<Handlers, Kinds> {
       throw new Fault('invalid_request', 'workspace_id has to be the id of a workspace', { param: '/workspace_id' });
     }
     if (object !== 'memory' || typeof body.owner_id !== 'string') return named;
-    const home = await memoryHome(actor, body as unknown as Pick<Memory, 'scope' | 'owner_id'>);
+    const home = await memoryHome(actor, body as Pick<Memory, 'scope' | 'owner_id'>);
     if (home !== null && named !== null && home !== named) {
       throw new Fault('invalid_request', 'the owner of this memory is in another workspace', {
         param: '/workspace_id',
@@ -171,7 +171,7 @@ export function declaredHandlers(context: DeclaredDeps): Pick<Handlers, Kinds> {
       }
     }
     if (object === 'quota') requireCountable(own(row, 'limits'));
-    return check(SHAPES[object], row, object) as unknown as Row;
+    return check(SHAPES[object], row, object);
   }
 
   return {
@@ -208,8 +208,8 @@ export function declaredHandlers(context: DeclaredDeps): Pick<Handlers, Kinds> {
           const created = declaredEvent('created', row, home, actor.id);
           const work = run && at.get<Task & Row>('task', run.id);
           if (!work || isTerminal(work.status)) return { events: [...secrets, created], result: { id } };
-          const payload = written(row as unknown as Memory, context.hash);
-          const writeEvent = { event: 'agent.memory_write', actor: actor.id, payload, ...inTask(work) };
+          const payload = written(row as Memory, context.hash);
+          const writeEvent: EventDraft = { event: 'agent.memory_write', actor: actor.id, payload, ...inTask(work) };
           return { events: [created, writeEvent], result: { id } };
         },
       });
@@ -220,10 +220,10 @@ export function declaredHandlers(context: DeclaredDeps): Pick<Handlers, Kinds> {
     'resource.update': async (command) => {
       const { actor, body } = command;
       const { row: before, home } = await mine(actor, body.object, body.id);
-      staysWhereItIs(body.object, before as unknown as JsonObject, body.body);
+      staysWhereItIs(body.object, before, body.body);
       await seesNamed(actor, body.object, body.body);
       // Includes the secrets it named before: its tenant or persona may be what changes.
-      const next = { ...(before as unknown as JsonObject), ...body.body };
+      const next = { ...before, ...body.body };
       const secrets = await secretsOf(actor, { object: body.object, id: body.id }, home, next);
       const { repeated } = await log.commit({
         ...once(context, command, home, body.id),
@@ -236,7 +236,7 @@ export function declaredHandlers(context: DeclaredDeps): Pick<Handlers, Kinds> {
             ...(body.object === 'quota' && { usage: countedFrom(now, body.body.limits) }),
             ...without(body.body, OWNED),
             updated_at: at.now,
-          } as unknown as JsonObject;
+          };
           const row = whole(body.object, body.metadata ? { ...merged, metadata: body.metadata } : merged);
           return { events: [...secrets, declaredEvent('updated', row, home, actor.id)], result: { id: body.id } };
         },
@@ -254,14 +254,12 @@ export function declaredHandlers(context: DeclaredDeps): Pick<Handlers, Kinds> {
           reads: [{ object: body.object, id: body.id }],
           decide(at) {
             if (!at.get(body.object, body.id)) throw new Fault('not_found', `no ${body.object} ${body.id}`);
-            return { events: [declaredEvent('deleted', row, home, actor.id)], result: row as unknown as Json };
+            return { events: [declaredEvent('deleted', row, home, actor.id)], result: row };
           },
         });
         return accepted('resource.delete', row, repeated);
       };
-      return await orEarlier(context, claim, withdraw, async (row) =>
-        accepted('resource.delete', row as unknown as Row, true),
-      );
+      return await orEarlier(context, claim, withdraw, async (row) => accepted('resource.delete', row as Row, true));
     },
   };
 }

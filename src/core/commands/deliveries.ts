@@ -5,7 +5,7 @@
 
 import type { Actor } from '../../model/actions.ts';
 import { asText } from '../../model/as-text.ts';
-import type { EventDraft } from '../../model/events.ts';
+import type { DraftEnvelope, EventDraft } from '../../model/events.ts';
 import { asFault, Fault } from '../../model/faults.ts';
 import type { Connector, MessageInput } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
@@ -25,14 +25,8 @@ const MOST_QUIET = 1000;
 export function createDeliveries(deps: DeliveryDeps): Pick<Bridge, 'deliver' | 'secretOf'> {
   const { log, access, hash, submit } = deps;
 
-  function note(connector: Connector, actor: Actor, event: string, payload: JsonObject): EventDraft {
-    return {
-      event,
-      resource: { object: 'connector', id: connector.id },
-      workspace_id: connector.workspace_id,
-      actor: actor.id,
-      payload,
-    };
+  function at({ id, workspace_id }: Connector, actor: Actor): DraftEnvelope {
+    return { resource: { object: 'connector', id }, workspace_id, actor: actor.id };
   }
 
   /** Deliveries without a target session share one per connector. */
@@ -90,8 +84,8 @@ export function createDeliveries(deps: DeliveryDeps): Pick<Bridge, 'deliver' | '
         throw new Fault('conflict', `connector ${connector.id} is ${connector.status}`);
       const { delivery_id, event_kind } = delivery;
       const about = { delivery_id, event_kind };
-      const record = (event: string, payload: JsonObject) =>
-        log.commit({ decide: () => ({ events: [note(connector, actor, event, { ...about, ...payload })] }) });
+      const where = at(connector, actor);
+      const record = (event: EventDraft) => log.commit({ decide: () => ({ events: [event] }) });
 
       const wanted = connector.event_kinds.length === 0 || connector.event_kinds.includes(event_kind);
       const { repeated } = await log.commit({
@@ -102,22 +96,22 @@ export function createDeliveries(deps: DeliveryDeps): Pick<Bridge, 'deliver' | '
         decide: () => ({
           events: [
             ...(named ? [named.use.event] : []),
-            note(connector, actor, 'connector.delivery_received', {
-              ...about,
-              payload_hash: hash(log.clean(delivery.payload)),
-              wanted,
-            }),
+            {
+              ...where,
+              event: 'connector.delivery_received',
+              payload: { ...about, payload_hash: hash(log.clean(delivery.payload)), wanted },
+            },
           ],
           result: { delivery_id },
         }),
       });
-      if (repeated) await record('connector.delivery_deduped', {});
+      if (repeated) await record({ ...where, event: 'connector.delivery_deduped', payload: about });
       if (!wanted) return { task: undefined, repeated };
 
       try {
         const session_id = await sessionFor(connector, actor);
         const input = toInput(connector, delivery);
-        if (!repeated) await record('connector.normalized', { session_id });
+        if (!repeated) await record({ ...where, event: 'connector.normalized', payload: { ...about, session_id } });
         const { resource: task } = await submit({
           kind: 'task.submit',
           actor,
@@ -130,11 +124,12 @@ export function createDeliveries(deps: DeliveryDeps): Pick<Bridge, 'deliver' | '
             metadata: { connector_id: connector.id, delivery_id },
           },
         });
-        if (!repeated) await record('connector.task_submitted', { task_id: task.id });
+        if (!repeated)
+          await record({ ...where, event: 'connector.task_submitted', payload: { ...about, task_id: task.id } });
         return { task, repeated };
       } catch (thrown) {
         const { kind, message } = asFault(thrown);
-        await record('connector.failed', { code: kind, reason: message });
+        await record({ ...where, event: 'connector.failed', payload: { ...about, code: kind, reason: message } });
         throw thrown;
       }
     },
@@ -157,5 +152,5 @@ function toInput(connector: Connector, { event_kind, payload }: Delivery): JsonO
       { type: 'json', value: payload as Json, visibility: 'internal' },
     ],
   };
-  return message as unknown as JsonObject;
+  return message;
 }

@@ -2,11 +2,13 @@
  * Memories of work. A memory belongs to a session, a persona, a workspace or a tenant, and applies only to work of that owner; the
  * same rule covers memories given with a task, memories read at a door, and memories an agent writes.
  */
+
 import type { Actor } from '../../model/actions.ts';
 import { asText } from '../../model/as-text.ts';
 import type { Fact } from '../../model/commands.ts';
 import { Fault } from '../../model/faults.ts';
 import { memoryRead } from '../../model/memory-read.ts';
+import type { MemoryPayload } from '../../model/payloads.ts';
 import { type Memory, Memory as MemoryShape, type Session, type Task, type Workspace } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { check } from '../../model/validate.ts';
@@ -181,7 +183,7 @@ export function createMemories({ store, log, access, clock, ids, hash }: Context
 }
 
 /** The log entry for a memory that work has written: its id, its owner, and its content by hash. */
-export function written(memory: Memory, hash: Context['hash'], callId?: string): JsonObject {
+export function written(memory: Memory, hash: Context['hash'], callId?: string): MemoryPayload {
   return {
     memory_id: memory.id,
     scope: memory.scope,
@@ -194,7 +196,7 @@ export function written(memory: Memory, hash: Context['hash'], callId?: string):
 /** The input with the agent's memories before it. Only the agent gets it: neither the task nor the log changes. */
 export function withMemories(input: Task['input'], memories: readonly Memory[]): Task['input'] {
   if (memories.length === 0) return input;
-  const listed = memories.map(({ id, scope, content }) => ({ id, scope, content })) as unknown as Json;
+  const listed = memories.map(({ id, scope, content }) => ({ id, scope, content }));
   if (!Array.isArray(input.parts)) return { ...input, memories: listed };
   const part = { type: 'json', value: { memories: listed }, visibility: 'public' };
   return { ...input, parts: [part, ...(input.parts as readonly Json[])] };

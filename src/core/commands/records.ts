@@ -4,7 +4,7 @@ import type { CommandKind } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Artifact, Pointer, Session, Task } from '../../model/resources.ts';
-import type { Json, JsonObject } from '../../model/schema.ts';
+import type { JsonObject } from '../../model/schema.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { ActReader, Row, StoredReceipt } from '../../ports/index.ts';
 import { requireReadScope } from '../access.ts';
@@ -97,7 +97,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
             workspace_id: home,
             session_id: session?.id ?? null,
             actor: actor.id,
-            payload: { artifact: artifact as unknown as Json },
+            payload: { artifact: artifact },
           };
           return { events: [event], result: { id } };
         },
@@ -123,9 +123,9 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
         workspace_id: stored.chain,
         actor: actor.id,
         receipt_id: body.receipt_id,
-        payload: { ...verdict, checked_at } as unknown as JsonObject,
+        payload: { ...verdict, checked_at },
       };
-      const details = { ...verdict, checked_at } as unknown as JsonObject;
+      const details = { ...verdict, checked_at };
       const { result, repeated } = await log.commit({
         ...once(deps, command, stored.chain, body.receipt_id),
         decide: () => ({ events: [event], result: details }),
@@ -163,7 +163,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
                 workspace_id: home,
                 ...inside,
                 actor: actor.id,
-                payload: { protocol, scope, wire_id, to: to as unknown as Json },
+                payload: { protocol, scope, wire_id, to: to },
               },
             ],
             result: { id },

@@ -57,7 +57,7 @@ export function judgeUse(
     workspace_id: user.workspace_id ?? '',
     tool: 'vault',
     target: secret,
-    arguments: { for: by as unknown as Json, tenant_id: user.tenant_id, persona_id: user.persona_id },
+    arguments: { for: by, tenant_id: user.tenant_id, persona_id: user.persona_id },
     effect: 'read',
     evidence: 'held',
   };

@@ -66,14 +66,14 @@ export function freshSession(id: string, opening: Opening, now: string): Session
   };
 }
 
-export function sessionEvent(event: string, session: Session, actor: Actor): EventDraft {
+export function sessionEvent(event: 'session.created' | 'session.closed', session: Session, actor: Actor): EventDraft {
   const location = sessionLocation(session.id, session.workspace_id);
   // An agent's session is part of the work it acts for, and has the same owner.
   const owned = event === 'session.created' && actor.on_behalf_of;
   return {
     event,
     actor: actor.id,
-    payload: { session: session as unknown as Json },
+    payload: { session: session },
     ...location,
     ...(owned && { metadata: { owner: owned } }),
   };

@@ -4,7 +4,7 @@ import type { CommandBody, CommandKind } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Memory, Message, Session, Task } from '../../model/resources.ts';
-import type { Json, JsonObject } from '../../model/schema.ts';
+import type { JsonObject } from '../../model/schema.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { At, Row, VaultAccess } from '../../ports/index.ts';
 import { configuredVault } from '../access.ts';
@@ -82,7 +82,8 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
         },
       });
       const [created] = events;
-      if (created && events.length === 1) return accepted('session.create', newSession(created), false);
+      if (created?.event === 'session.created' && events.length === 1)
+        return accepted('session.create', newSession(created), false);
       const made = (result as { id: string }).id;
       return accepted('session.create', await seen(actor, made), repeated);
     },
@@ -106,7 +107,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
                 ...sessionLocation(session.id, session.workspace_id),
                 event: 'vendor.tollbridge.resource_updated',
                 actor: actor.id,
-                payload: { resource: next as unknown as Json },
+                payload: { resource: next },
               },
             ],
             result: { id: session.id },

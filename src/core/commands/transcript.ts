@@ -1,9 +1,7 @@
 /** The messages of a session: as they are added, as they are now, and as they were at an event; and whether more may be added. */
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import type { MessagePayload } from '../../model/payloads.ts';
 import type { Message, MessageInput, Session } from '../../model/resources.ts';
-import type { Json } from '../../model/schema.ts';
 import type { At, Row } from '../../ports/index.ts';
 import type { Context } from '../context.ts';
 import { artifactEvents } from '../events/log.ts';
@@ -63,7 +61,7 @@ export function transcriptEvents(location: MessageLocation, message: Message, ac
     {
       event: byAgent ? 'agent.message' : 'user.message',
       actor,
-      payload: { message: row as unknown as Json },
+      payload: { message: row },
       ...location,
     },
     { event: 'session.message_appended', actor, payload: { message_id: message.id, role: message.role }, ...location },
@@ -85,10 +83,9 @@ export async function messagesAsOf({ store }: Context, sessionId: string, upTo: 
   for await (const event of store.read({ stream: { of: 'session', id: sessionId }, kinds, upTo })) {
     if (event.replayed) continue; // a replay repeats it; it was not said again
     if (event.event === 'session.created') whole = true;
-    else if (event.event === 'session.truncated') {
-      for (const id of (event.payload.removed ?? []) as readonly string[]) kept.delete(id);
-    } else {
-      const { message } = event.payload as unknown as Partial<MessagePayload>;
+    else if (event.event === 'session.truncated') for (const id of event.payload.removed) kept.delete(id);
+    else if (event.event === 'user.message' || event.event === 'agent.message') {
+      const { message } = event.payload;
       if (message) kept.set(message.id, message);
     }
   }

@@ -1,7 +1,6 @@
 /** Uploads the bytes of an artifact that was only registered: once, and checked against its registered hash. */
 import { Fault } from '../../model/faults.ts';
 import type { Artifact } from '../../model/resources.ts';
-import type { Json } from '../../model/schema.ts';
 import type { Bridge, Row } from '../../ports/index.ts';
 import { requireScope } from '../access.ts';
 import type { Context } from '../context.ts';
@@ -40,7 +39,7 @@ export function createUploads({ store, log, access, artifactLimit }: UploadDeps)
                 workspace_id: now.workspace_id ?? null,
                 session_id: now.session_id ?? null,
                 actor: actor.id,
-                payload: { artifact: artifact as unknown as Json },
+                payload: { artifact: artifact },
               },
             ],
           };

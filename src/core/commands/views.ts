@@ -3,7 +3,6 @@ import type { Actor } from '../../model/actions.ts';
 import type { CoreEvent, Cursor } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import { own } from '../../model/own.ts';
-import type { SessionPayload } from '../../model/payloads.ts';
 import type { Artifact, ReceiptResource, Session, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { RECEIPT_SCHEMA } from '../../model/words.ts';
@@ -22,10 +21,8 @@ export function createViews({
   readonly access: Access;
 }): Pick<Bridge, 'view' | 'list' | 'bytes' | 'bound' | 'events' | 'follow' | 'firstMissing'> {
   async function complete<T extends Row>(row: T, sight: Sight): Promise<T> {
-    if (row.object === 'session')
-      return (await completeSession(store, row as unknown as Session & Row)) as unknown as T;
-    const whole = row.object === 'artifact' ? await covered(store, row as unknown as Artifact & Row) : row;
-    return shownRow(whole as unknown as T, sight);
+    if (isSession(row)) return await completeSession(store, row);
+    return shownRow(isArtifact(row) ? await covered(store, row) : row, sight);
   }
 
   async function viewReceipt(actor: Actor, id: string): Promise<ReceiptResource & Row> {
@@ -46,8 +43,8 @@ export function createViews({
     async view<T extends Row>(actor: Actor, object: string, id: string): Promise<T> {
       if (isPrivate(object)) throw new Fault('not_found', `no ${object} ${id}`);
       requireReadScope(actor, object);
-      if (object === 'receipt') return (await viewReceipt(actor, id)) as unknown as T;
-      if (object === 'event') return (await viewEvent(actor, id)) as unknown as T;
+      if (object === 'receipt') return (await viewReceipt(actor, id)) as Row as T;
+      if (object === 'event') return (await viewEvent(actor, id)) as Row as T;
       return await complete(await access.see<T>(actor, object, id), sightOf(actor));
     },
 
@@ -56,7 +53,10 @@ export function createViews({
       requireReadScope(actor, query.object);
       const limit = query.limit ?? 50;
       if (query.object === 'receipt')
-        return (await listReceipts(actor, query, limit)) as unknown as { data: T[]; next: string | undefined };
+        return (await listReceipts(actor, query, limit)) as { data: Row[]; next: string | undefined } as {
+          data: T[];
+          next: string | undefined;
+        };
       const data: T[] = [];
       const sight = sightOf(actor);
       let after = query.after;
@@ -153,8 +153,16 @@ export function createViews({
   }
 }
 
+/** Rows of this kind are sessions: nothing else is stored under the name. */
+function isSession<T extends Row>(row: T): row is T & Session {
+  return row.object === 'session';
+}
+function isArtifact<T extends Row>(row: T): row is T & Artifact {
+  return row.object === 'artifact';
+}
+
 function fits(row: Row, where: ListQuery['where'] = {}): boolean {
-  const members = row as unknown as Readonly<Record<string, unknown>>;
+  const members: JsonObject = row;
   return Object.entries(where).every(([name, wanted]) => [wanted].flat().includes(own(members, name) as string));
 }
 
@@ -162,17 +170,17 @@ function fits(row: Row, where: ListQuery['where'] = {}): boolean {
  * An artifact of an ended task is covered by that task's receipt, which is looked up rather than written into each artifact. An
  * artifact created after the end has `receipt_id: null` itself: the receipt was sealed without it.
  */
-async function covered(store: Pick<Store, 'get'>, artifact: Artifact & Row): Promise<Artifact & Row> {
+async function covered<T extends Artifact & Row>(store: Pick<Store, 'get'>, artifact: T): Promise<T> {
   if (artifact.receipt_id !== undefined || !artifact.task_id) return artifact;
   const task = await store.get<Task & Row>('task', artifact.task_id);
   return { ...artifact, receipt_id: task?.receipt_id ?? null };
 }
 
 /** A session with its current counts, which are a separate row so that a message does not rewrite the session. */
-export async function completeSession(
+export async function completeSession<T extends Session & Row>(
   store: Pick<Store, 'get' | 'tip' | 'event'>,
-  session: Session & Row,
-): Promise<Session & Row> {
+  session: T,
+): Promise<T> {
   const [tally, last] = await Promise.all([
     store.get<Tally>('tally', session.id),
     store.tip({ of: 'session', id: session.id }),
@@ -185,12 +193,12 @@ export async function completeSession(
 }
 
 /** A session without later events: the event that opened it holds its whole state. */
-export function newSession({ id, created_at, payload }: CoreEvent): Session & Row {
-  const { session } = payload as unknown as SessionPayload;
+export function newSession({ id, created_at, payload }: CoreEvent<'session.created'>): Session & Row {
+  const { session } = payload;
   return counted({ ...session, updated_at: created_at }, undefined, id);
 }
 
-function counted(session: Session & Row, tally: Tally | undefined, last: Cursor | undefined): Session & Row {
+function counted<T extends Session & Row>(session: T, tally: Tally | undefined, last: Cursor | undefined): T {
   const fixed = session.state === 'CLOSED' || session.state === 'FAILED' || session.state === 'PAUSED';
   return {
     ...session,
@@ -278,7 +286,7 @@ export function receiptResource({ receipt }: StoredReceipt): ReceiptResource & R
       schema_version: RECEIPT_SCHEMA,
       subject: receipt.subject,
       issued_at: receipt.issued_at,
-      payload: receipt as unknown as Json,
+      payload: receipt,
       signature: signatureOf(receipt.signatures?.[0]),
     } as JsonObject,
     verification: null,

@@ -72,7 +72,7 @@ export function createLog({ store, redactor, ids, inlineLimit, ...deps }: LogDep
     return {
       ...event,
       ...changed,
-      metadata: { ...value.metadata, redactions: [...before, ...marks] as unknown as Json },
+      metadata: { ...value.metadata, redactions: [...before, ...marks] },
     };
   }
 
@@ -136,7 +136,7 @@ export function createLog({ store, redactor, ids, inlineLimit, ...deps }: LogDep
   }
 
   function staysInside(part: Part): boolean {
-    return !isForReceiptsOnly(part) && fitsIn(part as unknown as Json, inlineLimit);
+    return !isForReceiptsOnly(part) && fitsIn(part, inlineLimit);
   }
 
   function fitMessage(message: Message, location: EventLocation): Fitted<Message> | Promise<Fitted<Message>> {
@@ -155,9 +155,9 @@ export function createLog({ store, redactor, ids, inlineLimit, ...deps }: LogDep
       const visibility = isForReceiptsOnly(part)
         ? 'receipt_only'
         : ((part.visibility as Visibility | undefined) ?? 'public');
-      const artifact = await keep(part as unknown as Json, visibility, location);
+      const artifact = await keep(part, visibility, location);
       artifacts.push(artifact);
-      parts.push(reference(artifact) as unknown as Part);
+      parts.push(reference(artifact) as Part);
     }
     return { value: { ...message, parts }, artifacts };
   }
@@ -235,7 +235,7 @@ export function artifactEvents(
     const { redactions, ...metadata } = artifact.metadata;
     return {
       event: 'artifact.created',
-      payload: { artifact: { ...artifact, metadata } as unknown as Json },
+      payload: { artifact: { ...artifact, metadata } },
       ...at,
       ...(artifact.metadata.spilled === true && redactions !== undefined && { metadata: { redactions } }),
     };

@@ -37,9 +37,10 @@ export async function* recordedDecisions(
       inputOf.note(event);
       continue;
     }
-    const { action, decision } = event.payload as unknown as DecidedPayload;
-    if (!action || !decision || !fromRules(decision)) continue;
-    const about = asKnown(action as unknown as Json) as unknown as DecidedPayload['action'];
+    if (event.event !== 'vendor.tollbridge.decided') continue;
+    const { action, decision } = event.payload;
+    if (!fromRules(decision)) continue;
+    const about = asKnown(action) as DecidedPayload['action'];
     if (left-- <= 0) return;
     const { persona_id, tier, actor, arguments: recordedArguments, ...rest } = about;
     const persona = persona_id ? await personaOf(persona_id, event) : undefined;
@@ -67,7 +68,8 @@ export async function* recordedDecisions(
 
 /** Marks a value that is not on record; matching inside it finds only this text. */
 const UNRECORDED = '[redacted: not on record]';
-const MISSING = UNRECORDED as unknown as JsonObject;
+/** Stands where arguments should be, and holds none of them. */
+const MISSING = UNRECORDED as Json as JsonObject;
 
 /** Refusals by the bridge, by quotas and by a failed engine say nothing about the rules. */
 function fromRules({ engine, code = '' }: Decision): boolean {
@@ -134,7 +136,7 @@ function createPersonas(store: StoreReader) {
     const kinds = ['vendor.tollbridge.resource_created', 'vendor.tollbridge.resource_updated'];
     try {
       for await (const event of store.read({ stream: { of: 'resource', object: 'persona', id }, kinds })) {
-        changes.push({ at: event.id, persona: event.payload.resource as unknown as Persona });
+        changes.push({ at: event.id, persona: event.payload.resource as Persona });
       }
     } catch (cause) {
       if (!(cause instanceof Fault && cause.kind === 'cursor_expired')) throw cause;

@@ -6,8 +6,9 @@
  */
 
 import type { Actor } from '../../model/actions.ts';
-import type { CoreEvent } from '../../model/events.ts';
+import { type CoreEvent, withMembers } from '../../model/events.ts';
 import { isObject } from '../../model/is-object.ts';
+import { own } from '../../model/own.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Row } from '../../ports/index.ts';
 import { holds } from '../access.ts';
@@ -28,20 +29,9 @@ export function sightOf(actor: Actor): Sight {
 
 /** The resource as it may be shown; the same object where nothing is withheld. */
 export function shownRow<T extends Row>(row: T, sight: Sight): T {
-  switch (row.object) {
-    case 'message':
-      return message(row as unknown as JsonObject, sight) as unknown as T;
-    case 'task':
-      return task(row as unknown as JsonObject, sight) as unknown as T;
-    case 'artifact':
-      return artifact(row as unknown as JsonObject, sight) as unknown as T;
-    case 'outcome':
-      return outcome(row as unknown as JsonObject, sight) as unknown as T;
-    case 'memory':
-      return memory(row as unknown as JsonObject, sight) as unknown as T;
-    default:
-      return row;
-  }
+  const show = own(SHOWN, row.object);
+  // Rows are stored as JSON, and content is replaced by a descriptor in the same place.
+  return show ? (show(row as T & JsonObject, sight) as T & JsonObject) : row;
 }
 
 /** The event as it may be shown; the same object where nothing is withheld, which is nearly always. */
@@ -56,8 +46,12 @@ export function shownEvent(event: CoreEvent, { internal }: Sight): CoreEvent {
     const part = CARRIED[name](value, sight);
     if (part !== value) shown = { ...shown, [name]: part };
   }
-  return shown === payload ? event : { ...event, payload: shown };
+  return shown === payload ? event : withMembers(event, shown);
 }
+
+type Show = (value: JsonObject, sight: Sight) => JsonObject;
+/** Kinds of resource whose content has a visibility. */
+const SHOWN: Readonly<Record<string, Show>> = { message, task, artifact, outcome, memory };
 
 /** Members of a payload that hold resources whose content has a visibility. */
 const CARRIED = {

@@ -7,7 +7,7 @@ import { asText } from '../../model/as-text.ts';
 import type { End } from '../../model/commands.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import type { AskClosedPayload } from '../../model/payloads.ts';
+import type { EventKind } from '../../model/payloads.ts';
 import type { Failure, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { RecordedInputs, Store } from '../../ports/index.ts';
@@ -42,7 +42,7 @@ export interface RecordedAnswers {
   canceledBy(event: CoreEvent): void;
   /** Answers a question as recorded. */
   settle(asks: Asks, askId: string, recorded: string | undefined): Promise<void>;
-  closed(askId: string): CoreEvent | undefined;
+  closed(askId: string): CoreEvent<'vendor.tollbridge.ask_closed'> | undefined;
 }
 
 export function createRecordedAnswers(
@@ -96,8 +96,8 @@ export function createRecordedAnswers(
     return JSON.parse(Buffer.from(bytes).toString('utf8')) as Json;
   }
 
-  const find = (kind: string, wanted: (payload: JsonObject) => boolean) =>
-    events.find(({ event, payload }) => event === kind && wanted(payload));
+  const find = <K extends EventKind>(kind: K, wanted: (payload: JsonObject) => boolean) =>
+    events.find((event): event is CoreEvent<K> => event.event === kind && wanted(event.payload));
 
   const recorded: RecordedInputs = {
     async model(callId) {
@@ -159,7 +159,7 @@ export function createRecordedAnswers(
     isGuarded: () => guarded,
     taskThen(source) {
       const submitted = find('task.submitted', () => true);
-      const recordedTask = submitted ? (payloadOf(submitted).task as unknown as Task) : source;
+      const recordedTask = submitted ? (payloadOf(submitted).task as Task | undefined) : source;
       const time = (label: string) => byKey.get(`time:${label}`)?.value as string | undefined;
       const started = find('task.started', () => true)?.created_at ?? source.created_at;
       return {
@@ -172,7 +172,7 @@ export function createRecordedAnswers(
       };
     },
     endAs(end) {
-      const shownEnd = guarded ? (plan.known.withhold(end as unknown as Json) as unknown as End) : end;
+      const shownEnd = guarded ? (plan.known.withhold(end) as End) : end;
       const state = ['COMPLETED', 'FAILED', 'CANCELED'].includes(end.state) ? end.state : 'FAILED';
       if (!canceled) return { ...shownEnd, state };
       const failure = canceled.payload.failure as Failure | undefined;
@@ -188,7 +188,7 @@ export function createRecordedAnswers(
         if (canceled) return;
         throw missing({ kind: 'host', id: `answer:${recordedId ?? askId}` });
       }
-      const { state, by, reason, answer } = closing.payload as unknown as AskClosedPayload;
+      const { state, by, reason, answer } = closing.payload;
       await asks.settle(askId, state, by, reason, answer);
     },
     closed,

@@ -11,7 +11,7 @@ export async function brokenOffReplay(
 ): Promise<EndOptions['replay'] | undefined> {
   if (!ours(task).replay) return undefined;
   for await (const { payload } of store.read({ stream: { of: 'task', id: task.id }, kinds: ['replay.started'] })) {
-    const claim = payload.claim as unknown as EndOptions['replay'] | undefined;
+    const claim = payload.claim as EndOptions['replay'] | undefined;
     // The last repeated event is unknown, so the overrides that took effect are unknown too.
     if (claim) return { ...claim, deltas: [], materials: [], unavailable: 'the replay was stopped before it ended' };
   }

@@ -4,7 +4,6 @@
  */
 import { asText } from '../../model/as-text.ts';
 import type { CoreEvent } from '../../model/events.ts';
-import type { AskOpenedPayload } from '../../model/payloads.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { isReportable } from '../events/reportable.ts';
 import { type Applied, LIFECYCLE_TIMES } from './overrides.ts';
@@ -62,23 +61,22 @@ function isEndOrReceipt(event: string): boolean {
 
 /** Whether the agent itself said or did this, and not its tools or people. */
 export function isAgentOutput(event: CoreEvent, evidence: ReadonlyMap<string, unknown>): boolean {
-  const { payload } = event;
   switch (event.event) {
     case 'tool.completed':
     case 'tool.failed':
     case 'agent.tool_use':
     case 'agent.tool_result':
       // A held call's result came from its tool and was recorded by us; every other result is the agent's report.
-      return evidence.get(asText(payload.tool_call_id)) !== 'held';
+      return evidence.get(asText(event.payload.tool_call_id)) !== 'held';
     case 'vendor.tollbridge.ask_opened':
-      return !(payload as unknown as AskOpenedPayload).ask?.tool_call_id;
+      return !event.payload.ask.tool_call_id;
     case 'vendor.tollbridge.decided': {
-      const { tool_call_id, kind } = (payload.action ?? {}) as JsonObject;
+      const { tool_call_id, kind } = event.payload.action;
       return !tool_call_id && kind !== 'prompt';
     }
     case 'vendor.tollbridge.side_effect':
     case 'vendor.tollbridge.usage':
-      return evidence.get(asText(payload.tool_call_id ?? payload.call_id ?? '')) !== 'held';
+      return evidence.get(asText(event.payload.tool_call_id ?? event.payload.call_id ?? '')) !== 'held';
     case 'artifact.created':
       return event.actor !== undefined && event.actor !== null;
     case 'task.completed':
@@ -95,8 +93,8 @@ export function isAgentOutput(event: CoreEvent, evidence: ReadonlyMap<string, un
 
 export function evidenceOf(events: readonly CoreEvent[]): ReadonlyMap<string, unknown> {
   return new Map(
-    events.flatMap(({ event, payload }) =>
-      event === 'tool.requested' ? [[asText(payload.tool_call_id), payload.evidence] as const] : [],
+    events.flatMap((event) =>
+      event.event === 'tool.requested' ? [[asText(event.payload.tool_call_id), event.payload.evidence] as const] : [],
     ),
   );
 }
@@ -104,10 +102,10 @@ export function evidenceOf(events: readonly CoreEvent[]): ReadonlyMap<string, un
 /** Question → the call it is about. */
 function callsOf(events: readonly CoreEvent[]): ReadonlyMap<string, string> {
   return new Map(
-    events.flatMap(({ event, payload }) => {
-      if (event !== 'vendor.tollbridge.ask_opened') return [];
-      const { ask } = payload as unknown as AskOpenedPayload;
-      return ask?.tool_call_id ? [[ask.id, ask.tool_call_id] as const] : [];
+    events.flatMap((event) => {
+      if (event.event !== 'vendor.tollbridge.ask_opened') return [];
+      const { ask } = event.payload;
+      return ask.tool_call_id ? [[ask.id, ask.tool_call_id] as const] : [];
     }),
   );
 }

@@ -190,7 +190,7 @@ async function firstMissing(
 /** Bytes an event refers to by hash: files it announces, and content that was too large for it. */
 function blobsOf({ payload }: CoreEvent): { id: string; sha256: string }[] {
   const found: { id: string; sha256: string }[] = [];
-  const artifact = payload.artifact as unknown as Artifact | undefined;
+  const artifact = payload.artifact as Artifact | undefined;
   // Content moved out of an event counts where that event refers to it: an override may have replaced it.
   const own = artifact?.sha256 && typeof artifact.metadata.bytes === 'number' && artifact.metadata.spilled !== true;
   if (own) found.push({ id: artifact.id, sha256: artifact.sha256 as string });

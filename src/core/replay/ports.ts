@@ -121,8 +121,18 @@ export function replayPorts(
 const YEARS = 10 * 365 * 24 * 3600 * 1000;
 
 /** The recorded call, as a proposal to be made again. */
-export function proposed(request: ToolRequestedPayload): ProposedAction {
-  const { tool_call_id, name, kind, input, server, target, effect, evidence, definition } = request;
+export function proposed(request: Partial<ToolRequestedPayload>): ProposedAction {
+  const {
+    tool_call_id = '',
+    name = '',
+    kind = 'tool',
+    input = {},
+    server,
+    target,
+    effect,
+    evidence,
+    definition,
+  } = request;
   return {
     kind: kind as ProposedAction['kind'],
     tool_call_id,
@@ -136,6 +146,6 @@ export function proposed(request: ToolRequestedPayload): ProposedAction {
   };
 }
 
-export function resultOf({ status, output = null, error, code }: ToolEndedPayload): ToolResult {
+export function resultOf({ status = 'error', output = null, error, code }: Partial<ToolEndedPayload>): ToolResult {
   return { status, output, ...(error && { error }), ...(code && { code }) };
 }

@@ -7,8 +7,6 @@ import type { Decision, ToolResult } from '../../model/actions.ts';
 import { asText } from '../../model/as-text.ts';
 import type { AskRecord } from '../../model/asks.ts';
 import type { CoreEvent } from '../../model/events.ts';
-import type { AskOpenedPayload } from '../../model/payloads.ts';
-import type { JsonObject } from '../../model/schema.ts';
 import { askKey } from '../events/projector.ts';
 
 export interface Recorded {
@@ -39,7 +37,6 @@ export function readRecord(events: readonly CoreEvent[]): Recorded {
   const approved = new Map<string, string>();
   const numbers = new Map<string, number>();
   for (const event of events) {
-    const { payload } = event;
     const about = decisionOn(event);
     if (about) {
       const { call, decision } = about;
@@ -48,13 +45,13 @@ export function readRecord(events: readonly CoreEvent[]): Recorded {
       else ran.delete(call);
     }
     if (event.event === 'vendor.tollbridge.ask_opened') {
-      const { ask } = payload as unknown as AskOpenedPayload;
+      const { ask } = event.payload;
       asked.set(askKey(ask), [...(asked.get(askKey(ask)) ?? []), ask]);
       numbers.set(ask.id, numbers.size + 1);
     }
-    if (event.event === 'tool.approved') approved.set(asText(payload.ask_id), asText(payload.tool_call_id));
+    if (event.event === 'tool.approved') approved.set(asText(event.payload.ask_id), asText(event.payload.tool_call_id));
     if (event.event === 'vendor.tollbridge.ask_used') {
-      const call = approved.get(asText(payload.ask_id));
+      const call = approved.get(event.payload.ask_id);
       if (call) ran.add(call);
     }
   }
@@ -100,6 +97,6 @@ function queues<T>() {
 /** The decision in an event, if it is about a call. */
 export function decisionOn(event: CoreEvent | undefined): { call: string; decision: Decision } | undefined {
   if (event?.event !== 'vendor.tollbridge.decided') return undefined;
-  const { action, decision } = event.payload as unknown as { action: JsonObject; decision: Decision };
-  return typeof action?.tool_call_id === 'string' ? { call: action.tool_call_id, decision } : undefined;
+  const { action, decision } = event.payload;
+  return action.tool_call_id ? { call: action.tool_call_id, decision } : undefined;
 }

@@ -8,7 +8,7 @@ import type { CommandKind, End } from '../../model/commands.ts';
 import type { CoreEvent, EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Task } from '../../model/resources.ts';
-import type { Json, JsonObject } from '../../model/schema.ts';
+import type { JsonObject } from '../../model/schema.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { AgentBackend, Committed, Draft, Row, Unit } from '../../ports/index.ts';
 import { accepted, type Handlers, once, type Received } from '../context.ts';
@@ -134,7 +134,7 @@ export function createReplayer(deps: ReplayDeps): Replayer {
       ...inTask(task),
       event: 'task.submitted',
       actor: actor.id,
-      payload: { task: task as unknown as Json, from: null, to: 'SUBMITTED', agent: 'replay', instance: deps.instance },
+      payload: { task: task, from: null, to: 'SUBMITTED', agent: 'replay', instance: deps.instance },
     };
     const started = move(task, 'WORKING', { now, more: { instance: deps.instance } });
     const begun: EventDraft = {
@@ -148,7 +148,7 @@ export function createReplayer(deps: ReplayDeps): Replayer {
         reason: request.reason ?? null,
         rerun: rerunner(source, plan) !== undefined,
         // For an end that comes from elsewhere: a cancel, or another process after a crash.
-        claim: beginningOf(source, plan) as unknown as Json,
+        claim: beginningOf(source, plan),
       },
     };
     return {
@@ -205,7 +205,7 @@ export function createReplayer(deps: ReplayDeps): Replayer {
     const events = plan.restored.length + plan.replayed.length;
     const unused = used && plan.applied.flatMap(({ key }) => (used.has(key) ? [] : [key]));
     const payload = { source_task_id: source.id, events, ...(unused && { rerun: true, unused_overrides: unused }) };
-    await log.commit(whileOpen(task, () => [outcome(task, 'replay.completed', payload)]));
+    await log.commit(whileOpen(task, () => [{ ...inTask(task), event: 'replay.completed', payload }]));
     await endings.finish(task.id, end, { by: agentActor(source).id, replay: claim });
   }
 
@@ -246,7 +246,7 @@ export function createReplayer(deps: ReplayDeps): Replayer {
     failure: { code: string; message: string; details: JsonObject },
   ): Promise<void> {
     const unavailable = claim.unavailable ?? failure.message;
-    await log.commit(whileOpen(task, () => [outcome(task, 'replay.failed', failure as unknown as JsonObject)]));
+    await log.commit(whileOpen(task, () => [{ ...inTask(task), event: 'replay.failed', payload: failure }]));
     await endings.finish(task.id, { state: 'FAILED', failure }, { by: 'bridge', replay: { ...claim, unavailable } });
   }
 }
@@ -290,13 +290,9 @@ function accountOf(plan: Plan, tookEffect: (key: string, sequence: number) => bo
 
 type Claim = Parameters<Endings['finish']>[2]['replay'] & object;
 
-function outcome(task: Task, event: string, payload: JsonObject): EventDraft {
-  return { ...inTask(task), event, payload };
-}
-
 function endOf(events: readonly CoreEvent[]) {
   const last = events.findLast(({ event }) => isEnd(event));
-  const task = last?.payload.task as unknown as Task | undefined;
+  const task = last?.payload.task as Task | undefined;
   const summary = (last?.payload.outcome as JsonObject | undefined)?.summary;
   const state = task?.status === 'COMPLETED' || task?.status === 'CANCELED' ? task.status : ('FAILED' as const);
   return {

@@ -3,8 +3,10 @@
  * its reaction to another answer is its own. A value that was never recorded is not invented: the replay fails and names it.
  * Nothing runs, no one is asked, and no agent, tool or model is contacted.
  */
+
 import { asText } from '../../model/as-text.ts';
 import type { End } from '../../model/commands.ts';
+import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Memory, Message, Session, Task, Workspace } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
@@ -50,12 +52,11 @@ export async function runAgain(
     },
     beforeAnswer: (askId, recorded) => answers.settle(ports.asks, askId, recorded),
   });
-  const write = (event: string, payload: JsonObject) =>
-    marked.commit(whileOpen(task, () => [{ ...inTask(task), event, payload }], true));
-
   if (plan.checkpoint) {
     const { id, event } = plan.checkpoint;
-    await write('replay.event_replayed', { restored: plan.restored.length, through: id, original: { id, event } });
+    const payload = { restored: plan.restored.length, through: id, original: { id, event } };
+    const replayed: EventDraft = { ...inTask(task), event: 'replay.event_replayed', payload };
+    await marked.commit(whileOpen(task, () => [replayed], true));
   }
   let run: Awaited<ReturnType<AgentBackend['start']>> | undefined;
   const queued: JsonObject[] = [];

@@ -3,7 +3,7 @@
  * Output of an agent that was given such a value is shown as far as the record contains the same, and withheld otherwise: a text
  * does not show how it was derived.
  */
-import type { CoreEvent } from '../../model/events.ts';
+import { type CoreEvent, withMembers } from '../../model/events.ts';
 import { own } from '../../model/own.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { type Applied, changesEvent } from './overrides.ts';
@@ -51,12 +51,13 @@ export function showEvent(event: CoreEvent, applied: readonly Applied[], known: 
   const member = memberOf(override.kind);
   if (member) {
     const with_ = (value: Json): JsonObject => ({ ...event.payload, [member]: value });
-    return { shown: { ...event, payload: with_(shownValue(found)) }, received: with_(value) };
+    return { shown: withMembers(event, { [member]: shownValue(found) }), received: with_(value) };
   }
   if (value === null) return { shown: undefined, received: event.payload };
   const payload = value as JsonObject;
   const shown = isHidden(found) ? (known.withhold(payload) as JsonObject) : payload;
-  return { shown: { ...event, payload: shown }, received: payload };
+  // A person replaced the payload of an event of this kind.
+  return { shown: { ...event, payload: shown } as CoreEvent, received: payload };
 }
 
 export interface Known {
@@ -82,7 +83,7 @@ export function knownFrom(events: readonly CoreEvent[]): Known {
         }
       }
     };
-    for (const event of events) add(event as unknown as Json);
+    for (const event of events) add(event);
     return found;
   };
 

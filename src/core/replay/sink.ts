@@ -9,14 +9,8 @@ import { asText } from '../../model/as-text.ts';
 import type { Answer } from '../../model/asks.ts';
 import type { Fact, ProposedAction } from '../../model/commands.ts';
 import type { CoreEvent } from '../../model/events.ts';
-import type {
-  AskClosedPayload,
-  AskOpenedPayload,
-  DecidedPayload,
-  ToolEndedPayload,
-  ToolRequestedPayload,
-} from '../../model/payloads.ts';
-import type { Artifact, Task } from '../../model/resources.ts';
+import type { AskClosedPayload } from '../../model/payloads.ts';
+import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { ActResult, Question, Sink } from '../../ports/index.ts';
 import { inTask, ours, taskLocation } from '../tasks/lifecycle.ts';
@@ -27,6 +21,9 @@ import { type MarkedLog, nameIn } from './marks.ts';
 import type { Plan } from './plan.ts';
 import { type PortsDeps, proposed, type ReplayPorts, resultOf } from './ports.ts';
 import { shownValue } from './shown.ts';
+
+type Requested = CoreEvent<'tool.requested'>;
+type Ended = CoreEvent<'tool.completed' | 'tool.failed'>;
 
 export interface RerunParts {
   readonly task: Task;
@@ -56,16 +53,15 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
   /** Output that an override removes: recognised, and not written. */
   const removed = new Set(removedBy(plan));
   const outside = plan.replayed.filter(({ event }) => event === 'user.message' || event === 'user.cancel_requested');
-  const requests = new Map<string, CoreEvent>();
-  const ends = new Map<string, CoreEvent>();
-  const asked = new Map<string, CoreEvent[]>();
+  const requests = new Map<string, Requested>();
+  const ends = new Map<string, Ended>();
+  const asked = new Map<string, CoreEvent<'vendor.tollbridge.ask_opened'>[]>();
   for (const event of events) {
-    const { payload } = event;
-    if (event.event === 'tool.requested') requests.set(asText(payload.tool_call_id), event);
+    if (event.event === 'tool.requested') requests.set(asText(event.payload.tool_call_id), event);
     if (event.event === 'tool.completed' || event.event === 'tool.failed')
-      ends.set(asText(payload.tool_call_id), event);
+      ends.set(asText(event.payload.tool_call_id), event);
     if (event.event === 'vendor.tollbridge.ask_opened') {
-      const { ask } = payload as unknown as AskOpenedPayload;
+      const { ask } = event.payload;
       const key = asText(ask.metadata.key ?? '');
       if (ask.kind === 'input' && !ask.tool_call_id) asked.set(key, [...(asked.get(key) ?? []), event]);
     }
@@ -160,12 +156,12 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
     return answers.asShown(payload);
   }
 
-  async function call(wanted: ProposedAction): Promise<{ request: CoreEvent; recorded: ToolRequestedPayload }> {
+  async function call(wanted: ProposedAction): Promise<{ request: Requested; recorded: Requested['payload'] }> {
     const name = wanted.tool ?? wanted.kind;
     const request = wanted.tool_call_id ? requests.get(wanted.tool_call_id) : await unnamed(wanted);
     const key = `host:${name}:${wanted.tool_call_id ?? ''}`;
     if (!request) throw answers.missing({ kind: 'host', id: key });
-    const recorded = request.payload as unknown as ToolRequestedPayload;
+    const recorded = request.payload;
     const { server, tool_call_id } = recorded;
     if (!(await isSame(wanted, recorded))) {
       throw answers.missing({ kind: 'host', id: server ? `mcp:${server}:${tool_call_id}` : key });
@@ -173,20 +169,20 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
     return { request, recorded };
   }
 
-  async function unnamed(wanted: ProposedAction): Promise<CoreEvent | undefined> {
+  async function unnamed(wanted: ProposedAction): Promise<Requested | undefined> {
     for (const event of marked.left()) {
       if (event.event !== 'tool.requested') continue;
-      if (await isSame(wanted, event.payload as unknown as ToolRequestedPayload)) return event;
+      if (await isSame(wanted, event.payload)) return event;
     }
     return undefined;
   }
 
   /** The recorded decision and result apply to this call and no other. */
-  async function isSame(wanted: ProposedAction, recorded: ToolRequestedPayload): Promise<boolean> {
+  async function isSame(wanted: ProposedAction, recorded: Requested['payload']): Promise<boolean> {
     if (recorded.name !== (wanted.tool ?? wanted.kind)) return false;
     if (wanted.server && recorded.server && wanted.server !== recorded.server) return false;
     if (wanted.target && recorded.target && asClean(wanted.target) !== recorded.target) return false;
-    const input = await answers.whole(recorded.input);
+    const input = await answers.whole(recorded.input ?? {});
     return deps.canonical(asClean((wanted.arguments ?? {}) as Json)) === deps.canonical(input);
   }
   function asClean<T extends Json>(value: T): T {
@@ -195,7 +191,7 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
 
   async function act(wanted: ProposedAction, bringsEffect: boolean): Promise<ActResult> {
     const { request, recorded } = await call(wanted);
-    const end = ends.get(recorded.tool_call_id);
+    const end = ends.get(asText(recorded.tool_call_id));
     if (restored.has(request)) return await fromRestored(recorded, end);
     const outcome = await ports.sink.act(proposed(recorded), async () => {
       if (!end) {
@@ -204,19 +200,19 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
         return STOPPED;
       }
       await factsDuring(request, end, bringsEffect);
-      return resultOf(end.payload as unknown as ToolEndedPayload);
+      return resultOf(end.payload);
     });
     if (outcome.kind === 'refused' || !end) return outcome;
     return { kind: 'done', result: await resultFor(end) };
   }
 
-  async function resultFor(end: CoreEvent): Promise<ToolResult> {
-    const result = resultOf(answers.payloadOf(end) as unknown as ToolEndedPayload);
+  async function resultFor(end: Ended): Promise<ToolResult> {
+    const result = resultOf(answers.payloadOf(end) as Ended['payload']);
     return { ...result, output: await answers.whole(result.output ?? null) };
   }
 
   /** Requested before the checkpoint: an end after the checkpoint is repeated, one before it is only returned. */
-  async function fromRestored(recorded: ToolRequestedPayload, end: CoreEvent | undefined): Promise<ActResult> {
+  async function fromRestored(recorded: Requested['payload'], end: Ended | undefined): Promise<ActResult> {
     const { tool_call_id, name } = recorded;
     const denied = events.find((e) => e.event === 'tool.denied' && e.payload.tool_call_id === tool_call_id);
     if (!end && denied) {
@@ -253,12 +249,12 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
     }
     const { key } = question;
     const opened = asked.get(key)?.shift();
-    const before = opened && (opened.payload as unknown as AskOpenedPayload).ask;
+    const before = opened?.payload.ask;
     if (!opened || before?.question !== asClean(question.question)) {
       throw answers.missing({ kind: 'host', id: `answer:${key}` });
     }
     const closed = answers.closed(before.id);
-    if (restored.has(opened) && closed) return answerOf(answers.payloadOf(closed) as unknown as AskClosedPayload);
+    if (restored.has(opened) && closed) return answerOf(answers.payloadOf(closed) as AskClosedPayload);
     const answer = await ports.sink.ask({ kind: 'input', key, question: question.question });
     return closed && answer.kind === 'value' ? withValue(answer, answers.payloadOf(closed)) : answer;
   }
@@ -268,7 +264,7 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
     const wanted = deps.canonical(asClean((question.action.arguments ?? {}) as Json));
     for (const event of marked.left()) {
       if (event.event !== 'vendor.tollbridge.decided') continue;
-      const { action, decision } = event.payload as unknown as DecidedPayload;
+      const { action, decision } = event.payload;
       if (action?.tool_call_id || action?.kind !== kind || action.tool !== tool) continue;
       const recordedArguments = deps.canonical(await answers.whole((action.arguments ?? {}) as Json));
       // A question about it is identified only by a keyed digest, which another gateway cannot compare.
@@ -284,8 +280,8 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
   async function artifact(file: NewArtifact): Promise<{ id: string; sha256: string | null }> {
     const sha256 = file.bytes ? createHash('sha256').update(file.bytes).digest('hex') : (file.sha256 ?? null);
     const before = fileLike(file, sha256);
-    if (before) {
-      const known = before.payload.artifact as unknown as Artifact;
+    const known = before?.payload.artifact;
+    if (before && known) {
       if (!restored.delete(before)) await ports.sink.emit({ event: before.event, payload: before.payload });
       return { id: known.id, sha256: known.sha256 };
     }
@@ -311,10 +307,10 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
     return { id, sha256: shownHash };
   }
 
-  function fileLike(file: NewArtifact, sha256: string | null): CoreEvent | undefined {
-    const like = ({ event, payload }: CoreEvent) => {
-      if (event !== 'artifact.created') return false;
-      const { kind, sha256: hash, metadata, uri } = payload.artifact as unknown as Artifact;
+  function fileLike(file: NewArtifact, sha256: string | null): CoreEvent<'artifact.created'> | undefined {
+    const like = (event: CoreEvent): event is CoreEvent<'artifact.created'> => {
+      if (event.event !== 'artifact.created' || !event.payload.artifact) return false;
+      const { kind, sha256: hash, metadata, uri } = event.payload.artifact;
       return kind === file.kind && hash === sha256 && metadata.spilled !== true && (uri ?? null) === (file.uri ?? null);
     };
     for (const event of restored) if (like(event)) return event;

@@ -5,12 +5,6 @@
 
 import { asText } from '../../model/as-text.ts';
 import type { CoreEvent, EventDraft } from '../../model/events.ts';
-import type {
-  AskClosedPayload,
-  AskOpenedPayload,
-  ToolEndedPayload,
-  ToolRequestedPayload,
-} from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import { isReportable } from '../events/reportable.ts';
 import { inTask } from '../tasks/lifecycle.ts';
@@ -42,11 +36,9 @@ export async function walkRecord(deps: PortsDeps, task: Task, plan: Plan, marked
   const done = new Set<CoreEvent>();
 
   const write = (...events: EventDraft[]) => marked.commit(whileOpen(task, () => events, true));
-  const repeat = (event: CoreEvent, payload = event.payload): EventDraft => ({
-    ...inTask(task),
-    event: event.event,
-    payload,
-  });
+  // `ask`: the question's counterpart in this run.
+  const repeat = ({ event, payload }: CoreEvent, ask?: string): EventDraft =>
+    ({ ...inTask(task), event, payload: ask ? { ...payload, ask_id: ask } : payload }) as EventDraft; // of the same kind
   const note = ({ id, event }: CoreEvent) =>
     write({ ...inTask(task), event: 'replay.event_replayed', payload: { original: { id, event } } });
 
@@ -58,9 +50,9 @@ export async function walkRecord(deps: PortsDeps, task: Task, plan: Plan, marked
     await inTime(Promise.race([marked.repeated(event), over]), event);
   }
 
-  async function toolRequested(event: CoreEvent): Promise<void> {
-    const request = event.payload as unknown as ToolRequestedPayload;
-    const callId = request.tool_call_id;
+  async function toolRequested(event: CoreEvent<'tool.requested'>): Promise<void> {
+    const request = event.payload;
+    const callId = asText(request.tool_call_id);
     // An agent that only reported its act asked for no decision.
     if (request.evidence === 'observed' || !record.hasDecision(callId)) {
       await sink.emit({ event: event.event, payload: event.payload });
@@ -74,9 +66,9 @@ export async function walkRecord(deps: PortsDeps, task: Task, plan: Plan, marked
     );
   }
 
-  async function toolEnded(event: CoreEvent): Promise<void> {
-    const ended = event.payload as unknown as ToolEndedPayload;
-    const callId = ended.tool_call_id;
+  async function toolEnded(event: CoreEvent<'tool.completed' | 'tool.failed'>): Promise<void> {
+    const ended = event.payload;
+    const callId = asText(ended.tool_call_id);
     const call = pending.get(callId);
     // Only a call that ran here has a result to return; the end of a stopped call, or of one its agent ran, is only reported.
     if (!call || ended.output === undefined || evidence.get(callId) !== 'held' || !record.ran(callId)) {
@@ -87,8 +79,8 @@ export async function walkRecord(deps: PortsDeps, task: Task, plan: Plan, marked
     await inTime(call, event);
   }
   const evidence = new Map(
-    plan.replayed.flatMap(({ event, payload }) =>
-      event === 'tool.requested' ? [[asText(payload.tool_call_id), payload.evidence] as const] : [],
+    plan.replayed.flatMap((event) =>
+      event.event === 'tool.requested' ? [[asText(event.payload.tool_call_id), event.payload.evidence] as const] : [],
     ),
   );
 
@@ -103,8 +95,8 @@ export async function walkRecord(deps: PortsDeps, task: Task, plan: Plan, marked
     }
   }
 
-  async function askOpened(event: CoreEvent): Promise<void> {
-    const { ask } = event.payload as unknown as AskOpenedPayload;
+  async function askOpened(event: CoreEvent<'vendor.tollbridge.ask_opened'>): Promise<void> {
+    const { ask } = event.payload;
     const key = asText(ask.metadata.key ?? '');
     if (ask.kind === 'input') {
       await begin(ask.id, event, () => sink.ask({ kind: 'input', key, question: ask.question }));
@@ -123,24 +115,26 @@ export async function walkRecord(deps: PortsDeps, task: Task, plan: Plan, marked
     questions.set(ask.id, marked.lastAsk());
   }
 
-  async function askClosed(event: CoreEvent): Promise<void> {
-    const closed = event.payload as unknown as AskClosedPayload;
+  async function askClosed(event: CoreEvent<'vendor.tollbridge.ask_closed'>): Promise<void> {
+    const closed = event.payload;
     const ask = questions.get(closed.ask_id);
     if (!ask) await note(event);
     // A question withdrawn with its task is closed without consequences; one its asker withdrew was denied.
-    else if (closed.state === 'canceled' && closed.by === 'bridge')
-      await write(repeat(event, { ...event.payload, ask_id: ask }));
+    else if (closed.state === 'canceled' && closed.by === 'bridge') await write(repeat(event, ask));
     else await asks.settle(ask, closed.state, closed.by, closed.reason, closed.answer);
   }
 
-  async function askUsed(event: CoreEvent, [decided, denial]: readonly CoreEvent[]): Promise<void> {
-    const recorded = asText(event.payload.ask_id);
+  async function askUsed(
+    event: CoreEvent<'vendor.tollbridge.ask_used'>,
+    [decided, denial]: readonly CoreEvent[],
+  ): Promise<void> {
+    const recorded = event.payload.ask_id;
     const ask = questions.get(recorded);
     if (!ask) {
       await note(event);
       return;
     }
-    const used = repeat(event, { ...event.payload, ask_id: ask });
+    const used = repeat(event, ask);
     const about = decisionOn(decided);
     if (decided && about && denial?.event === 'tool.denied' && denial.payload.tool_call_id === about.call) {
       // Approved, and then not run after all: the tool had changed since people saw it, or a quota had run out.
@@ -153,9 +147,9 @@ export async function walkRecord(deps: PortsDeps, task: Task, plan: Plan, marked
     } else await write(used);
   }
   const callOf = new Map(
-    plan.replayed.flatMap(({ event, payload }) => {
-      if (event !== 'vendor.tollbridge.ask_opened') return [];
-      const { ask } = payload as unknown as AskOpenedPayload;
+    plan.replayed.flatMap((event) => {
+      if (event.event !== 'vendor.tollbridge.ask_opened') return [];
+      const { ask } = event.payload;
       return [[ask.id, ask.tool_call_id] as const];
     }),
   );

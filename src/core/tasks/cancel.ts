@@ -3,7 +3,6 @@ import type { End } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Failure, Task } from '../../model/resources.ts';
-import type { Json } from '../../model/schema.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { Row } from '../../ports/index.ts';
 import type { Asks } from '../approvals/asks.ts';
@@ -25,7 +24,7 @@ export type CancelTask = (
 
 /** The event that requests a stop; the process that runs the task reads it from the log. */
 export function stopEvent(task: Task, by: string, reason: string, failure?: Failure): EventDraft {
-  const payload = { reason, ...(failure && { failure: failure as unknown as Json }) };
+  const payload = { reason, ...(failure && { failure: failure }) };
   return { ...inTask(task), event: 'user.cancel_requested', actor: by, payload };
 }
 

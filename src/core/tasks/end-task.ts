@@ -8,7 +8,7 @@ import type { End } from '../../model/commands.ts';
 import type { CoreEvent, EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Artifact, Failure, Outcome, Persona, Task, Workspace } from '../../model/resources.ts';
-import type { Json, JsonObject } from '../../model/schema.ts';
+import type { JsonObject } from '../../model/schema.ts';
 import { type AutonomyTier, isTerminal } from '../../model/words.ts';
 import type {
   Account,
@@ -213,11 +213,11 @@ export function createEndings(deps: EndingsDeps): Endings {
       ...(options.reason && { reason: options.reason }),
       ...(failure && { failure }),
       more: {
-        outcome: outcome as unknown as Json,
+        outcome: outcome,
         ...(end.not_reported && { not_reported: end.not_reported }),
         ...(options.stillRunning && { still_running: true }),
         ...(run?.holds && { released: run.holds }),
-      } as JsonObject,
+      },
     });
     const tier = atMost(tierOf(facts.persona, deps.defaultTier()), ours(task).most);
     const tiers = options.replay?.tiers ?? { start: ours(task).tier ?? tier, end: tier };

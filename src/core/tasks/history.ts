@@ -5,13 +5,7 @@
 import { asText } from '../../model/as-text.ts';
 import type { Answer } from '../../model/asks.ts';
 import type { CoreEvent } from '../../model/events.ts';
-import type {
-  AskClosedPayload,
-  AskOpenedPayload,
-  DecidedPayload,
-  ToolDecisionPayload,
-  ToolEndedPayload,
-} from '../../model/payloads.ts';
+import type { AskClosedPayload, ToolDecisionPayload, ToolEndedPayload } from '../../model/payloads.ts';
 import type { Artifact } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { isReportable } from '../events/reportable.ts';
@@ -21,7 +15,7 @@ export interface PastCall {
   readonly requested: boolean;
   /** The answer its asker got. Absent when there was none, or when it allowed other arguments, which the log does not hold. */
   readonly answer?: Answer;
-  readonly ended?: ToolEndedPayload;
+  readonly ended?: Partial<ToolEndedPayload>;
   readonly denied?: ToolDecisionPayload;
   /** Allowed by a rule, or approved and the approval spent: from then on it may have run. */
   readonly cleared: boolean;
@@ -60,15 +54,15 @@ export async function readPast(events: AsyncIterable<CoreEvent>, agent: string):
     return known;
   };
 
-  for await (const { event, payload, actor } of events) {
-    if (actor === agent && isReportable(event)) facts.push({ event, payload });
-    switch (event) {
+  for await (const event of events) {
+    if (event.actor === agent && isReportable(event.event)) facts.push(event);
+    switch (event.event) {
       case 'tool.requested':
-        if (payload.evidence !== 'observed') call(asText(payload.tool_call_id)).requested = true;
+        if (event.payload.evidence !== 'observed') call(asText(event.payload.tool_call_id)).requested = true;
         break;
       case 'vendor.tollbridge.decided': {
-        const { action, decision } = payload as unknown as DecidedPayload;
-        if (typeof action?.tool_call_id !== 'string') break;
+        const { action, decision } = event.payload;
+        if (!action.tool_call_id) break;
         const known = call(action.tool_call_id);
         known.cleared = decision.verdict === 'allow' || decision.verdict === 'modify';
         if (decision.verdict === 'allow')
@@ -76,36 +70,35 @@ export async function readPast(events: AsyncIterable<CoreEvent>, agent: string):
         break;
       }
       case 'tool.denied': {
-        if (!payload.tool_call_id) break;
-        const known = call(asText(payload.tool_call_id));
-        const { by, reason = 'denied', ask_id } = payload as unknown as ToolDecisionPayload;
-        known.denied = payload as unknown as ToolDecisionPayload;
+        const { tool_call_id: id, by, reason = 'denied', ask_id } = event.payload;
+        if (!id) break;
+        const known = call(id);
+        known.denied = event.payload;
         known.answer = { kind: 'denied', by, reason, ...(ask_id && { ask_id }) };
         break;
       }
       case 'agent.tool_use':
-        if (calls.has(asText(payload.tool_call_id))) call(asText(payload.tool_call_id)).used = true;
+        if (calls.has(asText(event.payload.tool_call_id))) call(asText(event.payload.tool_call_id)).used = true;
         break;
       case 'agent.tool_result':
-        if (calls.has(asText(payload.tool_call_id))) call(asText(payload.tool_call_id)).received = true;
+        if (calls.has(asText(event.payload.tool_call_id))) call(asText(event.payload.tool_call_id)).received = true;
         break;
       case 'tool.completed':
       case 'tool.failed':
-        call(asText(payload.tool_call_id)).ended = payload as unknown as ToolEndedPayload;
+        call(asText(event.payload.tool_call_id)).ended = event.payload;
         break;
       case 'vendor.tollbridge.ask_opened': {
-        const { ask } = payload as unknown as AskOpenedPayload;
+        const { ask } = event.payload;
         asked.set(ask.id, { key: asText(ask.metadata.key), call: ask.tool_call_id });
         break;
       }
       case 'vendor.tollbridge.ask_closed': {
-        const closed = payload as unknown as AskClosedPayload;
-        const ask = asked.get(closed.ask_id);
-        if (ask) ask.closed = closed;
+        const ask = asked.get(event.payload.ask_id);
+        if (ask) ask.closed = event.payload;
         break;
       }
       case 'vendor.tollbridge.ask_used': {
-        const ask = asked.get(asText(payload.ask_id));
+        const ask = asked.get(event.payload.ask_id);
         if (!ask?.closed) break;
         if (!ask.call) answers.set(ask.key, answerOf(ask.closed));
         else if (ask.closed.state === 'approved')
@@ -113,11 +106,12 @@ export async function readPast(events: AsyncIterable<CoreEvent>, agent: string):
         break;
       }
       case 'tool.approved': // by a rule that rewrote the call, or by people who saw it rewritten
-        if (payload.tool_call_id && payload.input !== undefined) delete call(asText(payload.tool_call_id)).answer;
+        if (event.payload.tool_call_id && event.payload.input !== undefined)
+          delete call(event.payload.tool_call_id).answer;
         break;
       case 'artifact.created': {
-        const artifact = payload.artifact as unknown as Artifact;
-        if (artifact.metadata.spilled !== true) artifacts.push(artifact);
+        const { artifact } = event.payload;
+        if (artifact && artifact.metadata.spilled !== true) artifacts.push(artifact);
         break;
       }
       default:

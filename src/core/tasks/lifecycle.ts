@@ -1,8 +1,9 @@
 /** The lifecycle of a task, as pure steps: from a task to the next task and the one event that records it. */
+
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
+import type { EndPayload, EventKind } from '../../model/payloads.ts';
 import type { Failure, Task } from '../../model/resources.ts';
-import type { Json, JsonObject } from '../../model/schema.ts';
 import { isTerminal, mayFollow, type OutcomeState, type TaskState, type TerminalState } from '../../model/words.ts';
 import type { CallerReference } from '../../ports/index.ts';
 import type { Run } from '../events/rows.ts';
@@ -51,7 +52,7 @@ export function taskLocation({ workspace_id, session_id, id }: Pick<Task, 'id' |
   return { workspace_id, session_id, task_id: id };
 }
 
-const EVENT_OF: Readonly<Record<TaskState, string>> = {
+const EVENT_OF = {
   SUBMITTED: 'task.submitted',
   WORKING: 'task.started',
   INPUT_REQUIRED: 'task.input_required',
@@ -59,7 +60,7 @@ const EVENT_OF: Readonly<Record<TaskState, string>> = {
   COMPLETED: 'task.completed',
   FAILED: 'task.failed',
   CANCELED: 'task.canceled',
-};
+} as const satisfies Record<TaskState, EventKind>;
 
 export interface Move {
   readonly now: string;
@@ -67,7 +68,7 @@ export interface Move {
   readonly reason?: string;
   readonly failure?: Failure;
   /** Further members of the event's payload. */
-  readonly more?: JsonObject;
+  readonly more?: Partial<EndPayload>;
   readonly trace_id?: string;
 }
 
@@ -91,13 +92,13 @@ export function move(task: Task, to: TaskState, { now, actor, reason, failure, m
     ...(failure && { failure }),
   };
   const back = to === 'WORKING' && task.status !== 'SUBMITTED';
-  const event: EventDraft = {
+  const event = {
     event: back ? 'task.status_changed' : EVENT_OF[to],
-    payload: { task: next as unknown as Json, from: task.status, to, ...(reason && { reason }), ...more },
+    payload: { task: next, from: task.status, to, ...(reason && { reason }), ...more },
     ...inTask(task),
     ...(actor && { actor }),
     ...(trace_id && { trace_id }),
-  };
+  } as EventDraft; // an end has its outcome in `more`
   return { task: next, events: [event] };
 }
 

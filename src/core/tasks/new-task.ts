@@ -1,6 +1,5 @@
 /** A task at the moment it is accepted or refused, before any event of its own. */
 import type { Task } from '../../model/resources.ts';
-import type { JsonObject } from '../../model/schema.ts';
 import type { Opening } from '../commands/session-opening.ts';
 import type { Received } from '../context.ts';
 import { callerOf } from './calling-gateway.ts';
@@ -41,7 +40,7 @@ export function newTask(wanted: NewTask & { readonly input: Task['input']; reado
         ...(trace_id && { trace_id }),
         ...(trace_id && tracestate && { tracestate }),
         ...(trace_id && trace_flags && { trace_flags }),
-        ...(caller && { caller: caller as unknown as JsonObject }),
+        ...(caller && { caller: caller }),
         ...(body.unanswered === 'fail' && { unanswered: 'fail' }),
       },
       ...theirs,

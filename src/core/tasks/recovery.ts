@@ -2,7 +2,7 @@
  * Recovery after a crash: every task whose process is dead is brought to a legal state. Work that can continue does so, without
  * doing anything twice; other work fails and states what is unknown about it.
  */
-import { eventId, position } from '../../model/events.ts';
+import { type EventDraft, eventId, position } from '../../model/events.ts';
 import type { Failure, Task } from '../../model/resources.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { AgentBackend, Clock, Logger, Row, Store } from '../../ports/index.ts';
@@ -182,7 +182,7 @@ async function takeOver({ log, instance }: RecoveryDeps, run: Run): Promise<bool
       const now = at.get<Run>('run', run.id);
       mine = task !== undefined && now?.instance === run.instance && !isTerminal(task.status);
       if (!task || !mine) return { events: [] };
-      const recovered = {
+      const recovered: EventDraft = {
         ...inTask(task),
         event: 'vendor.tollbridge.recovered',
         payload: { instance, from: run.instance, was: task.status },

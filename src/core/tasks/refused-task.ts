@@ -3,9 +3,11 @@
  * decision, the reason and a receipt. Only a hash of the input is stored and it enters no transcript: forbidden input must not
  * reach an agent with the session's next task.
  */
+
 import type { Action, Decision } from '../../model/actions.ts';
+import type { EventDraft } from '../../model/events.ts';
 import type { Task } from '../../model/resources.ts';
-import type { Json, JsonObject } from '../../model/schema.ts';
+import type { JsonObject } from '../../model/schema.ts';
 import type { Accepted, Row, Unit } from '../../ports/index.ts';
 import { decidedEvent } from '../actions/gate.ts';
 import { freshSession, sessionEvent } from '../commands/session-opening.ts';
@@ -37,8 +39,8 @@ export function createRefused({ log, access, endings, instance }: RefusedDeps) {
         const session = opens ? [sessionEvent('session.created', freshSession(session_id, opens, at.now), actor)] : [];
         const task = newTask({ ...wanted, input: action.arguments as JsonObject, now: at.now });
         const location = inTask(task);
-        const payload = { task: task as unknown as Json, from: null, to: 'SUBMITTED', agent, instance };
-        const submitted = {
+        const payload = { task: task, from: null, to: 'SUBMITTED', agent, instance };
+        const submitted: EventDraft = {
           ...location,
           event: 'task.submitted',
           actor: actor.id,

@@ -4,12 +4,11 @@ import type { Actor, NewArtifact } from '../../model/actions.ts';
 import type { Answer } from '../../model/asks.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { Fact } from '../../model/commands.ts';
-import type { EventDraft } from '../../model/events.ts';
+import { type DraftEnvelope, type EventDraft, isEventKind, vendorEvent } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import { isObject } from '../../model/is-object.ts';
 import type { ToolEndedPayload } from '../../model/payloads.ts';
 import {
-  type Artifact,
   Artifact as ArtifactShape,
   type Message,
   Message as MessageShape,
@@ -114,7 +113,7 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
     const { tool_call_id: id, changes: _, ...call } = proposed;
     // Without an id each call is a new one, and no repeat can be recognised.
     if (!id) return await acts.perform(task, proposed, { actor, signal, takesArguments: true, withdrawn }, effect);
-    const fingerprint = deps.canonical(call as unknown as Json);
+    const fingerprint = deps.canonical(call);
     const before = inFlight.get(id);
     if (before) {
       if (before.fingerprint === fingerprint) return await before.result;
@@ -354,7 +353,7 @@ export function factEvents(
   refuseReserved(fact.event);
   const now = deps.clock.now();
   const location = { now, ...taskLocation(task) };
-  const base: Omit<EventDraft, 'event' | 'payload'> = {
+  const base: DraftEnvelope = {
     actor: actor.id,
     ...inTask(task),
     ...(fact.ext && { ext: fact.ext }),
@@ -375,9 +374,9 @@ export function factEvents(
     };
     const whole = check(MessageShape, complete, fact.event);
     return goOnWith(deps.log.fitMessage(whole, location), ({ value, artifacts }) => {
-      const reported = { event: fact.event, payload: { ...fact.payload, message: value as unknown as Json }, ...base };
+      const reported = reportedEvent(fact, { ...fact.payload, message: value }, base);
       const counted = { message_id: whole.id, role: whole.role };
-      const appended = { event: 'session.message_appended', payload: counted, ...inTask(task) };
+      const appended: EventDraft = { event: 'session.message_appended', payload: counted, ...inTask(task) };
       return { events: [...artifactEvents(artifacts, inTask(task)), reported, appended], reported };
     });
   }
@@ -388,13 +387,19 @@ export function factEvents(
     return goOnWith(judged, (meant) => {
       const { alarm, refused } = meant ?? NOTHING_MEANT;
       const payload = refused ? { ...value, outcome: 'refused' } : value;
-      const reported = { event: fact.event, payload, ...base };
+      const reported = reportedEvent(fact, payload, base);
       const events = artifacts.length === 0 ? [reported] : [...artifactEvents(artifacts, inTask(task)), reported];
       return alarm ? { events: [...events, alarm], reported } : { events, reported };
     });
   });
 }
 const NOTHING_MEANT: Judged = {};
+
+function reportedEvent({ event }: Fact, payload: JsonObject, base: DraftEnvelope): EventDraft {
+  // Only kinds that may be reported get here, and no member of a reported payload is promised.
+  if (isEventKind(event)) return { event, payload, ...base } as EventDraft;
+  return { event: vendorEvent(event), payload, ...base };
+}
 
 export interface FactEvents {
   readonly events: readonly EventDraft[];
@@ -417,7 +422,7 @@ export function withoutClaims({ event, payload }: Fact, task: Task, ids: Ids, no
       throw new Fault('invalid_request', `${event}: /artifact must be object`, { param: '/artifact' });
     }
     // The agent does not decide which receipt covers it.
-    const { id, created_at, metadata, receipt_id: _r, ...about } = payload.artifact as unknown as Partial<Artifact>;
+    const { id, created_at, metadata, receipt_id: _r, ...about } = payload.artifact;
     const { spilled: _, ...claimed } = isObject(metadata) ? metadata : {}; // only core marks content it moved out of an event
     const whole = {
       ...{ kind: 'other', mime_type: 'application/octet-stream', uri: null, visibility: 'public', sha256: null },
@@ -429,7 +434,7 @@ export function withoutClaims({ event, payload }: Fact, task: Task, ids: Ids, no
       updated_at: now,
       metadata: keptBytes(claimed, undefined),
     };
-    return { ...payload, artifact: check(ArtifactShape, whole, event) as unknown as Json };
+    return { ...payload, artifact: check(ArtifactShape, whole, event) };
   }
   return payload;
 }
@@ -443,9 +448,13 @@ function refuseReserved(event: string): void {
   throw new Fault('invalid_request', `${event} is not something that can be reported`, { param: '/event' });
 }
 
-function fromRecord(ended: ToolEndedPayload): ActResult {
+function fromRecord(ended: Partial<ToolEndedPayload>): ActResult {
   return {
     kind: 'done',
-    result: { status: ended.status, output: ended.output ?? null, ...(ended.error && { error: ended.error }) },
+    result: {
+      status: ended.status ?? 'error',
+      output: ended.output ?? null,
+      ...(ended.error && { error: ended.error }),
+    },
   };
 }

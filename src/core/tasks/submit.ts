@@ -3,7 +3,6 @@ import type { Action, Actor, Decision } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { asFault, Fault } from '../../model/faults.ts';
 import {
-  type Message,
   type MessageInput,
   MessageInput as MessageInputShape,
   type Persona,
@@ -66,7 +65,7 @@ export function createSubmit(deps: SubmitDeps) {
     requireWhole(body.input);
     const { session, opens } = await sessionFor(command);
     const { parts } = body.input;
-    const files = Array.isArray(parts) ? await linkedBy(deps, actor, parts as unknown as Message['parts']) : [];
+    const files = Array.isArray(parts) ? await linkedBy(deps, actor, parts) : [];
     const personaId = body.persona_id ?? session.persona_id ?? null;
     const persona = personaId ? await access.see<Persona & Row>(actor, 'persona', personaId) : undefined;
     if (body.branch_id) await seeBranch(deps, actor, body.branch_id, session.workspace_id);
@@ -143,7 +142,7 @@ export function createSubmit(deps: SubmitDeps) {
             event: 'task.submitted',
             actor: actor.id,
             payload: {
-              task: task as unknown as Json,
+              task: task,
               from: null,
               to: 'SUBMITTED',
               agent,
@@ -156,7 +155,7 @@ export function createSubmit(deps: SubmitDeps) {
             ...(command.trace_id && { trace_id: command.trace_id }),
             ...(command.idempotency && { idempotency_key: command.idempotency.key }),
             ...(command.ext && { ext: command.ext }),
-            ...(command.redactions && { metadata: { redactions: command.redactions as unknown as Json } }),
+            ...(command.redactions && { metadata: { redactions: command.redactions } }),
           },
           { ...decidedEvent({ task_id: id, ...recorded }, decision), ...location },
           ...chargeEvents(deps.quotas, at, task, {
@@ -276,11 +275,9 @@ export function createSubmit(deps: SubmitDeps) {
     if (!isMessageInput(input)) {
       requireWhole(input);
       return goOnWith(log.fit(input, { ...location, now: deps.clock.now() }), ({ value, artifacts }) => {
-        const events = artifacts.map((artifact) => ({
-          event: 'artifact.created',
-          payload: { artifact: artifact as unknown as Json },
-          ...at,
-        }));
+        const events = artifacts.map(
+          (artifact): EventDraft => ({ event: 'artifact.created', payload: { artifact }, ...at }),
+        );
         return { input: value as JsonObject, events, born: [] };
       });
     }

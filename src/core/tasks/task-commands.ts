@@ -2,7 +2,7 @@
 import type { Decision } from '../../model/actions.ts';
 import type { AskRecord } from '../../model/asks.ts';
 import type { CommandKind, End, Fact } from '../../model/commands.ts';
-import type { EventDraft } from '../../model/events.ts';
+import { type EventDraft, withMembers } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
@@ -105,7 +105,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
         const id = ids.next('message');
         await linkedBy(deps, actor, body.message.parts);
         const events = (await messageEvents(deps, inTask(task), { ...body.message, id }, actor.id)).map((event) =>
-          event.event === 'user.message' ? { ...event, payload: { ...event.payload, kind: body.kind } } : event,
+          event.event === 'user.message' ? withMembers(event, { kind: body.kind }) : event,
         );
         if (body.kind !== 'interrupt') {
           const answer = readAnswer(body.kind, body.message, run);

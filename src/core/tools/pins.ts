@@ -1,7 +1,8 @@
 /**
- * Pins tool definitions as first seen. A person who approved a tool approved its definition; a tool with another definition is
- * refused, with the differences, until an operator accepts it. Pins are skills in the log, so every process and every door sees the
- * same ones.
+ * Pins tool definitions. The pin is the definition that was first shown to a client, and is written when the tool is first called:
+ * asking which tools there are writes nothing. A tool with another definition is refused, with the differences, until an operator
+ * accepts it; that it changed is written when it is noticed, because the operator decides by that record. Pins are skills in the
+ * log, so every process and every door sees the same ones; until a tool is first called, only this process knows how it was shown.
  */
 import type { Action, Decision } from '../../model/actions.ts';
 import { Fault } from '../../model/faults.ts';
@@ -14,13 +15,17 @@ import type { Context } from '../context.ts';
 import type { FoundTool, Tools } from './catalog.ts';
 
 export interface Pins {
-  /** Wraps the gate: it also refuses tools whose definition has changed. */
+  /** Wraps the gate for acts: it also refuses tools whose definition has changed, and pins what is called for the first time. */
   guard(gate: Gate): Gate;
+  /** The same for questions about which tools there are: how a tool without a pin looks is noted in memory. */
+  guardView(gate: Gate): Gate;
 }
 
 export function createPins({ store, log, hash, tools }: Context & { readonly tools: Tools }): Pins {
   /** Cache of pin ids by definition. */
   const names = new WeakMap<Skill, { readonly server: string; readonly id: string }>();
+  /** Definitions that clients were shown of tools that were never called, by pin id. One for each mounted tool. */
+  const firstShown = new Map<string, PinBody>();
 
   function nameOf({ skill, server }: FoundTool): string {
     const known = names.get(skill);
@@ -30,47 +35,58 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
     return id;
   }
 
-  /** The first definition seen is pinned; a second one is stored beside it, so that people can compare them. */
-  async function pinOf(id: string, found: FoundTool): Promise<Skill> {
-    const known = await store.get<Skill & Row>('skill', id);
-    if (known && (known.version === found.definition || pendingOf(known)?.version === found.definition)) return known;
+  /** The first definition shown is pinned; a second one is stored beside it, so that people can compare them. */
+  async function write(id: string, found: FoundTool): Promise<Skill> {
     const body = bodyOf(found);
+    const first = firstShown.get(id) ?? body;
     await log.commit({
       reads: [{ object: 'skill', id }],
       decide(at) {
         const now = at.get<Skill & Row>('skill', id);
-        const row = now
-          ? { ...now, updated_at: at.now, metadata: { ...now.metadata, pending: body as unknown as Json } }
-          : { id, object: 'skill' as const, created_at: at.now, updated_at: at.now, ...body };
-        return { events: [declaredEvent(now ? 'updated' : 'created', row as unknown as Row, null, 'bridge')] };
+        const pin = now ?? { id, object: 'skill' as const, created_at: at.now, updated_at: at.now, ...first };
+        const events = now ? [] : [declaredEvent('created', pin, null, 'bridge')];
+        if (pin.version === body.version || pendingOf(pin)?.version === body.version) return { events };
+        const changed = { ...pin, updated_at: at.now, metadata: { ...pin.metadata, pending: body } };
+        return { events: [...events, declaredEvent('updated', changed, null, 'bridge')] };
       },
     });
+    firstShown.delete(id);
     const pin = await store.get<Skill & Row>('skill', id);
     if (!pin) throw new Fault('internal', `the definition of ${found.skill.name} could not be kept`);
     return pin;
   }
 
-  async function refusal({ tool, server, definition }: DefinedAction): Promise<Decision | undefined> {
+  /** The definition that a tool has to have. */
+  async function pinOf(found: FoundTool, called: boolean): Promise<Pick<Skill, 'version' | 'metadata'>> {
+    const id = nameOf(found);
+    const known = await store.get<Skill & Row>('skill', id);
+    if (known && (known.version === found.definition || pendingOf(known)?.version === found.definition)) return known;
+    const first = firstShown.get(id) ?? bodyOf(found);
+    if (known || called || first.version !== found.definition) return await write(id, found);
+    firstShown.set(id, first);
+    return first;
+  }
+
+  async function refusal({ tool, server, definition }: DefinedAction, called: boolean): Promise<Decision | undefined> {
     const found = await tools.find(tool, server);
     if (!found?.pinned || found.definition !== definition) return undefined;
-    const pin = await pinOf(nameOf(found), found);
+    const pin = await pinOf(found, called);
     if (pin.version === definition) return undefined;
     const what = differences(pin, bodyOf(found)).join('; ');
     return blocked('definition_changed', `${tool} of ${server} is no longer what it was: ${what}`);
   }
 
-  return {
-    guard: (gate) => {
-      const guarded = async (action: DefinedAction, withinMs: number | undefined): Promise<Decision> => {
-        try {
-          return (await refusal(action)) ?? (await gate(action, withinMs));
-        } catch {
-          return blocked('definition_unknown', 'it could not be checked whether the tool definition has changed');
-        }
-      };
-      return (action, withinMs) => (usesDefinition(action) ? guarded(action, withinMs) : gate(action, withinMs));
-    },
+  const guarding = (gate: Gate, called: boolean): Gate => {
+    const guarded = async (action: DefinedAction, withinMs: number | undefined): Promise<Decision> => {
+      try {
+        return (await refusal(action, called)) ?? (await gate(action, withinMs));
+      } catch {
+        return blocked('definition_unknown', 'it could not be checked whether the tool definition has changed');
+      }
+    };
+    return (action, withinMs) => (usesDefinition(action) ? guarded(action, withinMs) : gate(action, withinMs));
   };
+  return { guard: (gate) => guarding(gate, true), guardView: (gate) => guarding(gate, false) };
 }
 
 /** Only an act that the gateway runs uses a tool by its mounted definition. */
@@ -83,7 +99,7 @@ export function pinId(hash: Context['hash'], server: string, tool: string): stri
   return `skill_pin_${hash(['pin', server, tool]).slice('sha256:'.length, 'sha256:'.length + 24)}`;
 }
 
-interface PinBody {
+type PinBody = {
   readonly name: string;
   readonly description: string;
   readonly input_schema: JsonObject | null;
@@ -91,7 +107,7 @@ interface PinBody {
   readonly source: string;
   readonly version: string;
   readonly metadata: JsonObject;
-}
+};
 
 function bodyOf({ skill, server, definition }: FoundTool): PinBody {
   const { name, description, input_schema, output_schema, metadata } = skill;
@@ -107,7 +123,7 @@ function bodyOf({ skill, server, definition }: FoundTool): PinBody {
   };
 }
 
-function pendingOf({ metadata }: Skill): PinBody | undefined {
+function pendingOf({ metadata }: Pick<Skill, 'metadata'>): PinBody | undefined {
   return (metadata as { pending?: PinBody }).pending;
 }
 
@@ -115,7 +131,7 @@ function pendingOf({ metadata }: Skill): PinBody | undefined {
 export function differences(was: Pick<Skill, 'metadata'>, now: Pick<Skill, 'metadata'>): string[] {
   const members = ['description', 'input_schema', 'output_schema'] as const;
   const flat = (side: Pick<Skill, 'metadata'>): JsonObject => ({
-    ...(side as unknown as JsonObject),
+    ...side,
     annotations: (side.metadata.annotations ?? null) as Json,
   });
   const [left, right] = [flat(was), flat(now)];

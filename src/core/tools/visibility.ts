@@ -1,4 +1,7 @@
-/** Which tools an actor may try: those the rules do not refuse whatever the arguments. Evaluates policy and writes nothing. */
+/**
+ * Which tools an actor may try: those the rules do not refuse whatever the arguments. Asking writes nothing, unless a tool is found
+ * to have changed since it was first shown.
+ */
 import type { ActFacts } from '../../model/act-facts.ts';
 import type { Action } from '../../model/actions.ts';
 import type { Skill } from '../../model/resources.ts';

@@ -1,14 +1,14 @@
 /** Errors in a policy source, worded so that its author can correct them without help. */
 import { Fault } from '../../model/faults.ts';
 
-export interface Problem {
+export type Problem = {
   readonly file: string;
   readonly rule?: string;
   /** Both from 1. */
   readonly line?: number;
   readonly column?: number;
   readonly message: string;
-}
+};
 
 /** How many are listed in the message; the details hold all of them. */
 const SHOWN = 20;

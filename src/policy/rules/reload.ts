@@ -17,7 +17,7 @@ import { type WatchedPaths, watchPaths } from './watch.ts';
 /** Sources that change at every read are refused after this many reads. */
 const MAX_READS = 5;
 
-export interface PolicyChange {
+export type PolicyChange = {
   readonly outcome: 'loaded' | 'refused';
   /** Version now in force; undefined when there has never been one. */
   readonly version: string | undefined;
@@ -25,7 +25,7 @@ export interface PolicyChange {
   /** When refused: the version that was not accepted, if it could be read at all, and everything wrong with it. */
   readonly refused?: string;
   readonly errors: readonly Problem[];
-}
+};
 
 export interface ReloadDeps {
   /** Reads the sources again at each call. */

@@ -5,7 +5,6 @@
 
 import { ACTION_KINDS } from '../../model/actions.ts';
 import type { JsonObject } from '../../model/schema.ts';
-import type { TUnsafe } from '../../model/type.ts';
 import { AUTONOMY_TIERS, EFFECTS, EVIDENCE } from '../../model/words.ts';
 
 /** One text or several, any of which matches. */
@@ -123,4 +122,4 @@ export const RULE_PROPERTIES = {
 export const RULES_SCHEMA = {
   type: 'array',
   items: { type: 'object', additionalProperties: false, required: ['id', 'then'], properties: RULE_PROPERTIES },
-} as unknown as TUnsafe<readonly RuleSpec[]>;
+};

@@ -129,7 +129,8 @@ const EMPTY: Evidence = {
  */
 export function learn(evidence: Evidence, event: CoreEvent): string | undefined {
   if (alreadyFolded(evidence, event)) return undefined;
-  own(REDUCERS, event.event)?.(evidence, membersOf(event.payload), event);
+  const reducer = own(REDUCERS, event.event);
+  if (typeof reducer === 'function') reducer(evidence, membersOf(event.payload), event);
   return foldEnvelope(evidence, event);
 }
 

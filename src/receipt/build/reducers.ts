@@ -1,7 +1,8 @@
 /** What each kind of event adds to a task's evidence. A payload that lacks the necessary members adds nothing. */
 
-import type { CoreEvent } from '../../model/events.ts';
+import { type CoreEvent, type LeftOut, leaveOut } from '../../model/events.ts';
 import { own } from '../../model/own.ts';
+import type { EventKind } from '../../model/payloads.ts';
 import type { Receipt } from '../../model/receipt.ts';
 import { AUTONOMY_TIERS } from '../../model/words.ts';
 import { spellOnce } from '../seal/canonical-json.ts';
@@ -19,7 +20,7 @@ type ArtifactRef = Receipt['final_artifacts'][number];
 
 type Reducer = (evidence: Evidence, payload: Members, event: CoreEvent) => void;
 
-export const REDUCERS: Readonly<Record<string, Reducer>> = {
+export const REDUCERS: Readonly<Record<EventKind, Reducer | LeftOut>> = {
   'task.submitted': (evidence, payload, event) => {
     const task = membersOf(payload.task);
     evidence.created_at ??= time(task.created_at) ?? time(event.created_at);
@@ -91,6 +92,26 @@ export const REDUCERS: Readonly<Record<string, Reducer>> = {
   'vendor.tollbridge.recovered': (evidence) => {
     evidence.interrupted = true;
   },
+  ...leaveOut(
+    'the receipt states the act by its request, its decision and its end',
+    'user.tool_confirmation user.input_submitted agent.tool_use agent.tool_result agent.mcp_tool_use tool.approval_required vendor.tollbridge.answer_refused',
+  ),
+  ...leaveOut(
+    'words and state of the conversation, which are no act',
+    'user.message agent.message agent.reasoning_summary vendor.tollbridge.message_delta vendor.tollbridge.plan vendor.tollbridge.note session.created session.closed session.message_appended session.compacted session.truncated session.thread_forked session.thread_merged branch.created branch.updated branch.merged branch.abandoned vendor.tollbridge.bound vendor.tollbridge.resource_created vendor.tollbridge.resource_updated vendor.tollbridge.resource_deleted',
+  ),
+  ...leaveOut(
+    'the receipt states it by its effect: the end of the task, the limits it was held to, the decisions of a tainted session',
+    'user.cancel_requested task.input_required task.auth_required task.status_changed vendor.tollbridge.quota_used vendor.tollbridge.quota_warned vendor.tollbridge.tainted',
+  ),
+  ...leaveOut(
+    'covered by the hash over all events of the task',
+    'agent.memory_read agent.memory_write artifact.linked artifact.redacted span.started span.updated span.failed vendor.tollbridge.checkpoint session.replayed replay.started replay.event_replayed replay.completed replay.failed receipt.issued',
+  ),
+  ...leaveOut(
+    'is about no task',
+    'connector.delivery_received connector.delivery_deduped connector.normalized connector.task_submitted connector.failed receipt.verified receipt.verification_failed vendor.tollbridge.login_failed vendor.tollbridge.policy_loaded vendor.tollbridge.config_loaded vendor.tollbridge.tree_head vendor.tollbridge.frame_refused',
+  ),
 };
 
 /** A call that was sent to another gateway and not answered. It carries no decision, and a call with an answer is settled. */

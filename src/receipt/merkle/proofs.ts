@@ -10,12 +10,12 @@ export type NodeLookup = (
   wanted: readonly { readonly level: number; readonly index: number }[],
 ) => Promise<readonly TreeNode[]>;
 
-export interface InclusionProof {
+export type InclusionProof = {
   readonly index: number;
   readonly size: number;
   /** Sibling hashes from the leaf upwards. */
   readonly path: readonly string[];
-}
+};
 export interface ConsistencyProof {
   readonly from: number;
   readonly to: number;

@@ -2,7 +2,7 @@
  * Signed tree heads, written into the log as it grows: one over the receipts, one over the events. With a saved head a verifier
  * can later prove that nothing before it was removed, and that the present log is a continuation of the same log.
  */
-import { eventId, TREE_HEAD } from '../../model/events.ts';
+import { type EventDraft, eventId, TREE_HEAD } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Pointer } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
@@ -127,6 +127,6 @@ export function createCheckpoints(deps: {
   };
 }
 
-function headEvent(resource: Pointer, head: TreeHead | LogHead) {
-  return { event: TREE_HEAD, resource, payload: { head: head as unknown as JsonObject } };
+function headEvent(resource: Pointer, head: TreeHead | LogHead): EventDraft {
+  return { event: TREE_HEAD, resource, payload: { head: head } };
 }

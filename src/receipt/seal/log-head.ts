@@ -5,7 +5,7 @@ import { checkSignature, type SignatureState } from '../verify/signatures.ts';
 import { hashOf } from './canonical-json.ts';
 import { type Jwks, readKeys } from './public-keys.ts';
 
-export interface LogHead {
+export type LogHead = {
   readonly tree: 'events';
   readonly size: number;
   readonly root: string;
@@ -16,7 +16,7 @@ export interface LogHead {
   /** Hash of the statement signed before this one. */
   readonly previous: string | null;
   readonly signature: ReceiptSignature;
-}
+};
 
 export type LogStatement = Omit<LogHead, 'signature'>;
 

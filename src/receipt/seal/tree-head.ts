@@ -6,12 +6,12 @@ import { checkSignature, type SignatureState } from '../verify/signatures.ts';
 import { hashOf } from './canonical-json.ts';
 import { type Jwks, readKeys } from './public-keys.ts';
 
-export interface TreeHead {
+export type TreeHead = {
   readonly size: number;
   readonly root: string;
   readonly at: string;
   readonly signature: ReceiptSignature;
-}
+};
 
 export function signTreeHead(tree: Tree, at: string, signer: Signer): TreeHead {
   const statement = { size: tree.size, root: rootOf(tree), at };

@@ -11,10 +11,10 @@ export type SignatureState =
   | 'unsupported'
   | 'untrusted';
 
-export interface SignatureCheck {
+export type SignatureCheck = {
   readonly key_id: string;
   readonly status: SignatureState;
-}
+};
 
 export interface TrustOptions {
   readonly keys: ReadonlyMap<string, PublicKey>;

@@ -11,6 +11,7 @@ import type { JsonObject } from '../../model/schema.ts';
 import { durationMs } from '../../policy/rules/duration.ts';
 import type { PolicyFile, Sources } from '../../policy/rules/load.ts';
 import { readText } from '../../policy/rules/read-text.ts';
+import type { StoreLocation } from '../../store/index.ts';
 import type { TlsFiles } from '../tls-files.ts';
 import { withOwnPrograms } from './commands.ts';
 import { checkDocument, readDocument, type Where, wrong } from './document.ts';
@@ -19,7 +20,7 @@ import { type ConfigText, dataVariable, ownFile } from './files.ts';
 import { type Limits, limitsOf } from './limits.ts';
 import { lookAtProject, type Project, pinnedRules } from './project.ts';
 import type { ConfigFile } from './shape.ts';
-import { type StoreLocation, storeOf } from './store.ts';
+import { storeOf } from './store.ts';
 import { homeOfUser, type UserPaths } from './user-paths.ts';
 
 export interface Config {
@@ -93,7 +94,7 @@ export const FIRST_RULES = `
 - id: outside-needs-a-human
   when: { effect: [send, publish, pay] }
   then: ask
-  say: this leaves the house, so a person decides
+  say: data leaves this host, so a person decides
 `;
 
 export async function readConfig(request: ConfigRequest): Promise<Config> {

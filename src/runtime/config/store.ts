@@ -1,15 +1,9 @@
 /** The `store` section: the path of the log, its maximum size, and how long a write waits for another process. */
 import { join } from 'node:path';
 import { durationMs } from '../../policy/rules/duration.ts';
+import type { StoreLocation } from '../../store/index.ts';
 import { type Where, wrong } from './document.ts';
 import type { ConfigFile } from './shape.ts';
-
-export interface StoreLocation {
-  readonly path: string;
-  /** Beyond this size writes fail as on a full disk. */
-  readonly maxBytes?: number;
-  readonly lockTimeoutMs?: number;
-}
 
 interface PathContext {
   readonly at: (path: string) => string;

@@ -150,7 +150,7 @@ async function declaredBy(bridge: Bridge, actor: Actor, object: Kind, file: stri
 
 function saysTheSame(before: Found, body: JsonObject): boolean {
   return Object.entries(body).every(
-    ([member, value]) => JSON.stringify((before as unknown as JsonObject)[member]) === JSON.stringify(value),
+    ([member, value]) => JSON.stringify((before as JsonObject)[member]) === JSON.stringify(value),
   );
 }
 

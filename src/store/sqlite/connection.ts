@@ -10,9 +10,9 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync, writeF
 import { dirname } from 'node:path';
 import Database from 'libsql';
 import { Fault } from '../../model/faults.ts';
-import { damaged, environmentFault } from './errors.ts';
+import { withLockTimeout } from '../engine/wait.ts';
+import { damaged, environmentFault, isBusy } from './errors.ts';
 import { type Generation, generationAt, openGeneration } from './generation.ts';
-import { withLockTimeout } from './lock-timeout.ts';
 import { migrate } from './migrations.ts';
 
 export type Value = string | number | null | Uint8Array;
@@ -64,12 +64,12 @@ export interface ConnectionOptions {
 }
 
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
-  const { path, lockTimeoutMs } = options;
+  const { path, lockTimeoutMs: timeoutMs } = options;
   const marker = `${path}.born`;
   try {
     prepareFile(path, marker);
     // Another process may be creating or recovering the same file, which is brief.
-    const connection = await withLockTimeout(() => connect(options), lockTimeoutMs);
+    const connection = await withLockTimeout(() => connect(options), { timeoutMs, isBusy });
     if (!existsSync(marker)) writeFileSync(marker, 'Says that the log beside it was once written.\n', { mode: 0o600 });
     return connection;
   } catch (thrown) {

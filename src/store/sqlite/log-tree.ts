@@ -1,6 +1,6 @@
 /** The stored Merkle tree over the log: its size so far, and its nodes. Nodes are never rewritten or pruned. */
-import type { CoreEvent } from '../../model/events.ts';
 import type { LogTree, LogTreeState, TreeNode } from '../../ports/index.ts';
+import type { LogTreeRows } from '../engine/database.ts';
 import type { Connection, Value } from './connection.ts';
 import { nodePosition } from './receipts.ts';
 import { insertMany } from './writing/insert.ts';
@@ -10,7 +10,7 @@ const PREFIX = 'sha256:';
 /** Name in `meta` under which the last head of a tree is kept once its event is pruned. */
 export const prunedHeadName = (object: string): string => `pruned_head:${object}`;
 
-export function createLogTree(connection: Connection) {
+export function createLogTree(connection: Connection): LogTreeRows {
   const select = connection.prepare('SELECT first, size, frontier FROM log_tree');
   const selectNode = connection.prepare('SELECT lower(hex(hash)) FROM log_nodes WHERE place = ?');
   const put = connection.prepare('INSERT OR REPLACE INTO log_tree (one, first, size, frontier) VALUES (1, ?, ?, ?)');
@@ -31,11 +31,7 @@ export function createLogTree(connection: Connection) {
         return found ? [{ level, index, hash: `${PREFIX}${found[0]}` }] : [];
       });
     },
-    prunedHead(object: string): CoreEvent | undefined {
-      const found = meta.get([prunedHeadName(object)]) as [string] | undefined;
-      return found && (JSON.parse(found[0]) as CoreEvent);
-    },
-    /** Runs in the caller's transaction. Returns false, and writes nothing, when another process has grown the tree since. */
+    prunedHead: (object: string) => (meta.get([prunedHeadName(object)]) as [string] | undefined)?.[0],
     grow({ from, first, size, frontier, nodes }: Parameters<LogTree['grow']>[0]): boolean {
       if (state().size !== from) return false;
       const values: Value[] = [];
@@ -44,11 +40,6 @@ export function createLogTree(connection: Connection) {
       putNodes(values);
       put.run([first, size, JSON.stringify(frontier)]);
       return true;
-    },
-    /** Last position whose event is a leaf; undefined while there is no leaf. */
-    covered(): number | undefined {
-      const { first, size } = state();
-      return first === undefined ? undefined : first + size - 1;
     },
   };
 }

@@ -3,14 +3,6 @@ import type { Receipt } from '../../model/receipt.ts';
 import type { ChainHead, ReceiptQuery, StoredReceipt, TreeNode } from '../../ports/index.ts';
 import type { Connection, Value } from './connection.ts';
 
-export interface Receipts {
-  head(chain: string): ChainHead;
-  get(id: string): StoredReceipt | undefined;
-  list(query: ReceiptQuery): StoredReceipt[];
-  tree(): ChainHead['tree'];
-  nodes(wanted: readonly { level: number; index: number }[]): TreeNode[];
-}
-
 /** Key of a tree node in its table: nodes completed at the same time lie next to each other. */
 export function nodePosition(level: number, index: number): number {
   return (index + 1) * 2 ** level * 64 + level;
@@ -18,7 +10,7 @@ export function nodePosition(level: number, index: number): number {
 
 type Columns = [number, string, number, string, string];
 
-export function createReceipts(connection: Connection): Receipts {
+export function createReceipts(connection: Connection) {
   const columns = 'position, chain, number, hash, body';
   const selectHead = connection.prepare(
     'SELECT number, hash FROM receipts WHERE chain = ? ORDER BY number DESC LIMIT 1',
@@ -54,17 +46,17 @@ export function createReceipts(connection: Connection): Receipts {
 
   return {
     tree,
-    head(chain) {
+    head(chain: string): ChainHead {
       const last = lastOf(chain);
       return last
         ? { previous: last[1], index: last[0] + 1, tree: tree() }
         : { previous: null, index: 0, tree: tree() };
     },
-    get(id) {
+    get(id: string): StoredReceipt | undefined {
       const found = select.get([id]) as Columns | undefined;
       return found && stored(found);
     },
-    list({ chain, index, task, after, limit = 50 }) {
+    list({ chain, index, task, after, limit = 50 }: ReceiptQuery): StoredReceipt[] {
       if (chain !== undefined && index === undefined && task === undefined) {
         const from = after === undefined ? 0 : numberBehind(chain, after);
         return (selectChain.all([chain, from, limit]) as Columns[]).map(stored);
@@ -86,7 +78,7 @@ export function createReceipts(connection: Connection): Receipts {
       const sql = `SELECT ${columns} FROM receipts WHERE ${terms.join(' AND ')} ORDER BY position LIMIT ?`;
       return (connection.prepare(sql).all([...params, limit]) as Columns[]).map(stored);
     },
-    nodes(wanted) {
+    nodes(wanted: readonly { level: number; index: number }[]): TreeNode[] {
       return wanted.flatMap(({ level, index }) => {
         const found = selectNode.get([nodePosition(level, index)]) as [string] | undefined;
         return found ? [{ level, index, hash: found[0] }] : [];

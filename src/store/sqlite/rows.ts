@@ -1,29 +1,13 @@
-/**
- * Projections: resources as last written, with the members they are listed by kept as columns. Knows nothing of what a row means;
- * the filters are the only members it reads from a body.
- */
+/** Stored projections: single bodies, and lists by the members that are kept as columns. Knows nothing of what a row means. */
 import { Fault } from '../../model/faults.ts';
 import type { FilterName, ListQuery, Row } from '../../ports/index.ts';
-import { createRecent } from '../engine/recent.ts';
 import type { Connection, Value } from './connection.ts';
-import { filterInBody, filterOf, type RowTable, rowTableOf } from './tables.ts';
-import type { WriteSet } from './writing/write-set.ts';
+import { filterInBody, keyValues, rowTableOf } from './tables.ts';
 
 export interface Rows {
-  /** The row as the transaction sees it. The object is shared: do not change it. */
-  peek(object: string, id: string): Row | undefined;
-  /** The row as it is on disk, frozen because all callers share it. Valid only after `check`. */
-  get(object: string, id: string): Row | undefined;
+  /** The JSON text of a row; null when it was dropped, undefined when there never was one. */
+  body(object: string, id: string): string | null | undefined;
   list(query: ListQuery): Row[];
-  /**
-   * Adds a row to the write set; `before` is its current state. `born` is the sort key of a new row; a known row keeps the one it
-   * has.
-   */
-  fill(writeSet: WriteSet, row: Row, born: string, before: Row | undefined): RowText;
-  /** Updates the cache to what is now on disk; undefined: the row was dropped. */
-  learn(object: string, id: string, row: RowText | undefined): void;
-  forget(): void;
-  age(): void;
 }
 
 /** Filters, the most selective first. State comes before workspace: lists by state mostly ask for what is still open. */
@@ -35,36 +19,13 @@ const NARROW_FIRST: readonly FilterName[] = [
   'state',
   'workspace_id',
 ];
-const REMEMBERED = 5_000;
-const ABSENT = Symbol('absent');
-
-/** A row and its JSON text. */
-export interface RowText {
-  readonly body: string;
-  readonly row: Row;
-}
-/** Adds the frozen copy that callers receive, made at the first request. */
-interface Known extends RowText {
-  shown: Row | undefined;
-}
 
 export function createRows(connection: Connection): Rows {
-  const known = createRecent<Known | typeof ABSENT>(REMEMBERED);
-
   /** A column of one row, dropped or not; undefined when there never was such a row. */
   function column(name: 'body' | 'created_at', object: string, id: string): string | null | undefined {
     const { table, key } = rowTableOf(object);
     const select = connection.prepare(`SELECT ${name} FROM ${table} WHERE ${key.join(' = ? AND ')} = ?`);
     return (select.get(keyValues(key, object, id)) as [string | null] | undefined)?.[0];
-  }
-
-  function find(object: string, id: string): Known | undefined {
-    const hit = known.get(object, id);
-    if (hit !== undefined) return hit === ABSENT ? undefined : hit;
-    const body = column('body', object, id);
-    const row = body == null ? undefined : { body, row: JSON.parse(body) as Row, shown: undefined };
-    known.set(object, id, row ?? ABSENT);
-    return row;
   }
 
   function ageOf(object: string, id: string): string {
@@ -75,34 +36,7 @@ export function createRows(connection: Connection): Rows {
   }
 
   return {
-    peek: (object, id) => find(object, id)?.row,
-    get(object, id) {
-      const found = find(object, id);
-      known.age();
-      if (!found) return undefined;
-      found.shown ??= frozen(JSON.parse(found.body) as Row);
-      return found.shown;
-    },
-    fill(writeSet, row, born, before) {
-      const { object, id } = row;
-      const body = JSON.stringify(row);
-      const { table, filters, key } = rowTableOf(object);
-      const changed = before && filters.filter((name) => filterOf(before, name) !== filterOf(row, name));
-      if (changed?.length === 0) {
-        writeSet.bodies.push(object, id, body);
-      } else if (changed?.length === 1 && changed[0] === 'state') {
-        writeSet.states.push(object, id, filterOf(row, 'state'), body);
-      } else {
-        const list = writeSet[table];
-        list.push(...keyValues(key, object, id), born);
-        for (const name of filters) list.push(filterOf(row, name));
-        list.push(body);
-      }
-      return { body, row };
-    },
-    learn(object, id, row) {
-      known.set(object, id, row ? { body: row.body, row: row.row, shown: undefined } : ABSENT);
-    },
+    body: (object, id) => column('body', object, id),
     list({ object, where = {}, after, limit = 50, newestFirst = false }) {
       const { table, filters, key } = rowTableOf(object);
       const terms = ['body IS NOT NULL'];
@@ -132,18 +66,5 @@ export function createRows(connection: Connection): Rows {
       const sql = `SELECT body FROM ${table} WHERE ${terms.join(' AND ')} ORDER BY created_at ${direction}, id ${direction} LIMIT ?`;
       return (connection.prepare(sql).all([...params, limit]) as [string][]).map(([body]) => JSON.parse(body) as Row);
     },
-    forget: known.clear,
-    age: known.age,
   };
-}
-
-function keyValues(key: RowTable['key'], object: string, id: string): string[] {
-  return key.length === 1 ? [id] : [object, id];
-}
-
-/** Freezes deeply, so that no caller can change a row that others share. */
-function frozen<T>(value: T): T {
-  if (typeof value !== 'object' || value === null) return value;
-  for (const name in value) frozen(value[name]);
-  return Object.freeze(value);
 }

@@ -3,9 +3,8 @@
  * their own, with a column for each filter they are listed by; all other rows share `rows`, which has a column for every filter.
  * A filter without a column is answered from the bodies: correct, but it reads every row. Knows nothing of what a row means.
  */
-import type { FilterName, Row } from '../../ports/index.ts';
+import type { FilterName } from '../../ports/index.ts';
 
-/** Each table is also the name of a list in a write set. */
 export type Table = 'rows' | 'sessions' | 'tasks' | 'messages' | 'outcomes' | 'runs' | 'tallies';
 
 export interface RowTable {
@@ -47,16 +46,13 @@ export function columnsOf({ key, filters }: RowTable): readonly string[] {
   return [...key, 'created_at', ...filters, 'body'];
 }
 
-/** The value a list is filtered by; values that are not text count as null. */
-export function filterOf(row: Row, name: FilterName): string | null {
-  const members = row as unknown as Record<string, unknown>;
-  const value = name === 'state' ? (members.status ?? members.state) : members[name];
-  return typeof value === 'string' ? value : null;
-}
-
-/** The same in SQL, from a column named body. */
+/** The value a list is filtered by, in SQL, from a column named body: the same as `filterOf`. */
 export function filterInBody(name: FilterName): string {
   const text = (member: string) => `CASE json_type(body, '$.${member}') WHEN 'text' THEN body ->> '$.${member}' END`;
   if (name !== 'state') return text(name);
   return `CASE WHEN coalesce(json_type(body, '$.status'), 'null') = 'null' THEN ${text('state')} ELSE ${text('status')} END`;
+}
+
+export function keyValues(key: RowTable['key'], object: string, id: string): string[] {
+  return key.length === 1 ? [id] : [object, id];
 }

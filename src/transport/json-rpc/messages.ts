@@ -7,11 +7,11 @@ import type { Json, JsonObject } from '../../model/schema.ts';
 
 export type Id = string | number | null;
 
-export interface WireError {
+export type WireError = {
   readonly code: number;
   readonly message: string;
   readonly data?: Json;
-}
+};
 
 /** An error of a peer as received, or one that is sent as it is. */
 export class RpcError extends Error {

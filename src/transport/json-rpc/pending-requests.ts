@@ -8,7 +8,7 @@ import type { JsonObject } from '../../model/schema.ts';
 import type { StopSignal } from '../light-abort-signal.ts';
 
 /** The signal of a request fired before its response came. */
-export class GivenUp extends Error {
+export class RequestAbandoned extends Error {
   constructor() {
     super('no answer in time');
   }
@@ -17,7 +17,7 @@ export class GivenUp extends Error {
 export type OwnRequest = JsonObject & { readonly jsonrpc: '2.0'; readonly id: string; readonly method: string };
 
 export interface PendingRequests<Note> {
-  /** The whole response. Rejects with `GivenUp`, with the error of sending, or with the cause of `fail`. */
+  /** The whole response. Rejects with `RequestAbandoned`, with the error of sending, or with the cause of `fail`. */
   request(message: OwnRequest, signal: StopSignal | undefined, note: Note): Promise<JsonObject>;
   /** True when a request was waiting for it. That request is not pending any more when this returns. */
   deliver(response: JsonObject): boolean;
@@ -53,10 +53,10 @@ export function createPendingRequests<Note = undefined>(
 
   return {
     async request(message, signal, note) {
-      if (signal?.aborted) throw new GivenUp();
+      if (signal?.aborted) throw new RequestAbandoned();
       const entry: Entry<Note> = { note, failure: undefined };
       entries.set(message.id, entry);
-      const giveUp = () => failOne(message.id, new GivenUp());
+      const giveUp = () => failOne(message.id, new RequestAbandoned());
       signal?.addEventListener('abort', giveUp, { once: true });
       const response = await client.requestAdvanced(message as JSONRPCRequest);
       signal?.removeEventListener('abort', giveUp);

@@ -119,7 +119,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #parties: Parties;
   readonly #aborted: () => void;
   #controller: Dispatcher.DispatchController | undefined;
-  #givenUp: Error | undefined;
+  #abandoned: Error | undefined;
   #status = 0;
   #headers: Headers = {};
   #type = '';
@@ -137,15 +137,15 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   giveUp(reason: unknown): void {
     this.#settle();
-    this.#givenUp = reason instanceof Error ? reason : new Error('given up');
+    this.#abandoned = reason instanceof Error ? reason : new Error('given up');
     this.#parties.reject(reason);
-    this.#controller?.abort(this.#givenUp);
+    this.#controller?.abort(this.#abandoned);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     // The request was given up while it waited for a connection.
-    if (this.#givenUp) controller.abort(this.#givenUp);
+    if (this.#abandoned) controller.abort(this.#abandoned);
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: Headers): void {

@@ -17,7 +17,7 @@ export async function receiptReference(
   // The owner of the work may know which receipt accounts for it, without the scope to read it.
   const owner = { ...actor, scopes: ['receipts:read'] };
   const found = await bridge.view<ReceiptResource & Row>(owner, 'receipt', receiptId).catch(() => undefined);
-  const { chain, issuer } = ((found?.wire as JsonObject | undefined)?.payload ?? {}) as unknown as Partial<Receipt>;
+  const { chain, issuer } = ((found?.wire as JsonObject | undefined)?.payload ?? {}) as Partial<Receipt>;
   if (!chain || !issuer) return undefined;
   return {
     receipt_id: receiptId,

@@ -159,14 +159,14 @@ const RUNS: Readonly<Record<string, Run>> = {
     refused(way, await at.call(way, 'send', message(at, 'x', { parts: [] })), 'INVALID_PARAMS');
   },
   'send: the same message id twice is two tasks': async (at, way) => {
-    const given = message(at, 'tck-complete-task');
-    const [one, two] = [await at.call(way, 'send', given), await at.call(way, 'send', given)];
+    const input = message(at, 'tck-complete-task');
+    const [one, two] = [await at.call(way, 'send', input), await at.call(way, 'send', input)];
     truth(one.result.task.id !== two.result.task.id, 'two tasks');
   },
   'send: an idempotency key makes it one': async (at, way) => {
-    const given = message(at, 'tck-complete-task');
+    const input = message(at, 'tck-complete-task');
     const key = { 'idempotency-key': at.fresh('key') };
-    const [one, two] = [await at.call(way, 'send', given, key), await at.call(way, 'send', given, key)];
+    const [one, two] = [await at.call(way, 'send', input, key), await at.call(way, 'send', input, key)];
     equal(two.result.task.id, one.result.task.id, 'the same task');
   },
   'send: a key that is too long to be one is refused': async (at, way) => {
@@ -183,13 +183,21 @@ const RUNS: Readonly<Record<string, Run>> = {
     );
   },
   'stream: chunks of an artifact come in order, and the last one says so': async (at, way) => {
-    const said = await at.stream(way, 'stream', message(at, 'tck-stream-artifact-chunked'));
+    const pieces = 'urn:tollbridge:a2a:pieces:v1';
+    const headers = { 'a2a-extensions': pieces, 'x-a2a-extensions': pieces };
+    const said = await at.stream(way, 'stream', message(at, 'tck-stream-artifact-chunked'), headers);
     const chunks = said.flatMap(({ artifactUpdate }) => artifactUpdate ?? []);
     equal(chunks.map(({ artifact }) => textOf(artifact.parts[0]) ?? '').join(''), 'chunk-1 chunk-2', 'the text');
     // The older client forgets this one over gRPC.
     const kept = !(way.version === '0.3' && way.binding === 'GRPC');
     if (kept) equal(chunks.map(({ append = false }) => append).slice(0, 2), [false, true], 'append');
     equal(chunks.at(-1).lastChunk, true, 'lastChunk');
+  },
+  'stream: who does not join chunks gets each artifact once, whole': async (at, way) => {
+    const said = await at.stream(way, 'stream', message(at, 'tck-stream-artifact-chunked'));
+    const chunks = said.flatMap(({ artifactUpdate }) => artifactUpdate ?? []);
+    const told = chunks.map(({ artifact, lastChunk }) => [textOf(artifact.parts[0]), lastChunk]);
+    equal(told, [['chunk-1 chunk-2', true]], 'the artifact');
   },
   'stream: ends when it is the peer who has to speak': async (at, way) => {
     const said = await at.stream(way, 'stream', message(at, 'tck-input-required'));
@@ -202,8 +210,8 @@ const RUNS: Readonly<Record<string, Run>> = {
   },
   'stream: as much history as is wanted': async (at, way) => {
     const { id } = await begun(at, way, 'tck-input-required');
-    const given = { ...message(at, 'answer', { taskId: id }), configuration: { historyLength: 1 } };
-    const [first] = await at.stream(way, 'stream', given);
+    const input = { ...message(at, 'answer', { taskId: id }), configuration: { historyLength: 1 } };
+    const [first] = await at.stream(way, 'stream', input);
     equal(first.task.history?.length, 1, 'messages');
   },
   'get: a task is what the send said': async (at, way) => {
@@ -274,7 +282,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     const { id: taskId } = await begun(at, way, 'tck-complete-task');
     refused(way, await at.call(way, 'getPush', { taskId, id: 'nothing' }), 'TASK_NOT_FOUND');
   },
-  'card: the extended card is for whoever says who it is': async (at, way) => {
+  'card: the extended card is for authenticated callers': async (at, way) => {
     const { result } = await at.call(way, 'card', {});
     equal(typeof result.name, 'string', 'a name');
     truth(Array.isArray(result.skills), 'skills');
@@ -285,7 +293,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     if (way.binding === 'GRPC') equal(came.status, 16, 'UNAUTHENTICATED');
     else equal([came.status, came.headers.get('www-authenticate')], [401, 'Bearer'], 'refused');
   },
-  "somebody else: another's task is not there": async (at, way) => {
+  "another caller: another's task is not there": async (at, way) => {
     if (!at.other) return;
     const { id } = await begun(at, way, 'tck-input-required');
     const as = { authorization: `Bearer ${at.other}` };

@@ -45,15 +45,15 @@ export async function callGrpc(at: string, id: string, params: Body, headers: Gr
   const metadata = new Metadata();
   for (const [name, value] of Object.entries({ 'a2a-version': '1.0', ...headers }))
     if (value) metadata.set(name, value);
-  const given = codec.requestCodec.fromJSON(params);
+  const input = codec.requestCodec.fromJSON(params);
   try {
     if ('streams' in operation) {
       const said: unknown[] = [];
-      for await (const each of client[rpc](given, metadata)) said.push(shown(each));
+      for await (const each of client[rpc](input, metadata)) said.push(shown(each));
       return { ...FINE, result: said };
     }
     const came = await new Promise<Body>((resolve, reject) =>
-      client[rpc](given, metadata, (error: ServiceError | null, value: Body) =>
+      client[rpc](input, metadata, (error: ServiceError | null, value: Body) =>
         error ? reject(error) : resolve(value),
       ),
     );

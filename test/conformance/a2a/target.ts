@@ -42,7 +42,7 @@ export interface Target {
   stream(way: Way, operation: string, params: Body, headers?: Record<string, string>): Promise<Body[]>;
   client(way: Way): Promise<AnyClient>;
   /** Whether this way is offered at all: gRPC is there when the card says so. */
-  offers(way: Way): Promise<boolean>;
+  supports(way: Way): Promise<boolean>;
   fresh(prefix: string): string;
 }
 
@@ -87,8 +87,8 @@ export function createTarget(base: string, token: string | undefined, other: str
     if (binding === 'JSONRPC') {
       const table: readonly { id: string; rpc: string }[] = version === '1.0' ? OPERATIONS : OLD_OPERATIONS;
       const method = table.find((row) => row.id === id)?.rpc ?? id;
-      const given = version === '1.0' ? params : older(id, params);
-      return await raw('POST', '', { jsonrpc: '2.0', id: `r${++count}`, method, params: given }, all);
+      const input = version === '1.0' ? params : older(id, params);
+      return await raw('POST', '', { jsonrpc: '2.0', id: `r${++count}`, method, params: input }, all);
     }
     return await rest({ raw, version, id, params, headers: all });
   }
@@ -147,7 +147,7 @@ export function createTarget(base: string, token: string | undefined, other: str
       return said.map((each) => newerEvent(way, way.binding === 'JSONRPC' ? each.result : each));
     },
     client: ({ binding, version }) => (version === '1.0' ? newClient : oldClient)(`${base}/`, binding, token ?? ''),
-    offers: async ({ binding }) => binding !== 'GRPC' || (await grpcAddress()) !== undefined,
+    supports: async ({ binding }) => binding !== 'GRPC' || (await grpcAddress()) !== undefined,
     fresh: (prefix) => `${prefix}-${process.pid}-${Date.now()}-${++count}`,
   };
 }
@@ -165,7 +165,7 @@ function rest({ raw, version, id, params, headers }: RestCall): Promise<Response
   const { path } = table.find((row) => row.id === id) ?? { path: `/${id}` };
   const { id: own, taskId, ...rest } = params;
   const push = id.endsWith('Push');
-  const place = path
+  const location = path
     .replace('{id}', encodeURIComponent(push ? taskId : own))
     .replace('{configId}', encodeURIComponent(own ?? ''));
   const verb = ['get', 'list', 'getPush', 'listPush', 'card'].includes(id)
@@ -177,10 +177,10 @@ function rest({ raw, version, id, params, headers }: RestCall): Promise<Response
     const query = new URLSearchParams(
       Object.entries(rest).map(([name, value]): [string, string] => [name, String(value)]),
     ).toString();
-    return raw(verb, `${place}${query && verb === 'GET' ? `?${query}` : ''}`, undefined, headers);
+    return raw(verb, `${location}${query && verb === 'GET' ? `?${query}` : ''}`, undefined, headers);
   }
-  const given = push ? { ...rest, ...(own && { id: own }) } : rest;
-  return raw('POST', place, version === '1.0' ? given : olderRest(id, { ...given, taskId }), headers);
+  const input = push ? { ...rest, ...(own && { id: own }) } : rest;
+  return raw('POST', location, version === '1.0' ? input : olderRest(id, { ...input, taskId }), headers);
 }
 
 /** 1.0 parameters in the words of 0.3. */

@@ -10,8 +10,11 @@ export interface Configured {
 export async function upstreamFor(url: string, scenario: string, context: Loose): Promise<Configured> {
   if (scenario.startsWith('auth/client-credentials') && typeof context.client_secret === 'string') {
     return {
-      upstream: { url, oauth: { client_id: context.client_id, client_secret: 'given', issuers: await issuersOf(url) } },
-      secrets: { given: context.client_secret },
+      upstream: {
+        url,
+        oauth: { client_id: context.client_id, client_secret: 'client-secret', issuers: await issuersOf(url) },
+      },
+      secrets: { 'client-secret': context.client_secret },
     };
   }
   if (!scenario.startsWith('auth/')) return { upstream: { url }, secrets: {} };
@@ -24,10 +27,10 @@ export async function upstreamFor(url: string, scenario: string, context: Loose)
         kept_as: 'signed-in',
         redirect: 'http://localhost:3000/callback',
         ...(registered ? { client_id } : { client_document: 'https://conformance-test.local/client-metadata.json' }),
-        ...(client_secret !== undefined && { client_secret: 'given' }),
+        ...(client_secret !== undefined && { client_secret: 'client-secret' }),
       },
     },
-    secrets: client_secret === undefined ? {} : { given: client_secret },
+    secrets: client_secret === undefined ? {} : { 'client-secret': client_secret },
   };
 }
 

@@ -13,7 +13,16 @@ import { type Mutant, mutated } from './mutant.ts';
 import { runsMutants } from './runs.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const COPIED = ['src', 'adapters', 'mappings', 'test/conformance', 'test/support', 'package.json', 'tsconfig.json'];
+const COPIED = [
+  'src',
+  'adapters',
+  'mappings',
+  'test/conformance',
+  'test/support',
+  'fixtures/harn',
+  'package.json',
+  'tsconfig.json',
+];
 /** A suite that takes longer than this hangs; that is noticing too, but it should fail by itself. */
 const LONGEST_MS = 180_000;
 

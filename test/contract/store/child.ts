@@ -1,5 +1,7 @@
 /** The other process in the store's tests: opens the same file and does what its arguments say. */
+
 import { once } from 'node:events';
+import type { EventDraft } from '../../../src/model/events.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/index.ts';
 import { contractProjector } from './projector.ts';
 import { ALWAYS_ELSEWHERE, compiledStore } from './sqlite-home.ts';
@@ -7,9 +9,9 @@ import { ALWAYS_ELSEWHERE, compiledStore } from './sqlite-home.ts';
 const [what = '', path = '', argument = ''] = process.argv.slice(2);
 const clock = { now: () => new Date().toISOString() };
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
-const options = { path, clock, projector: contractProjector, patienceMs: 20_000 };
+const options = { path, clock, projector: contractProjector, lockTimeoutMs: 20_000 };
 const open = () => createSqliteStore(options);
-const event = (task: string) => ({
+const event = (task: string): EventDraft => ({
   event: 'vendor.tollbridge.note',
   resource: { object: 'task', id: task },
   payload: { by: process.pid },

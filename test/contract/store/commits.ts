@@ -1,12 +1,12 @@
 /** What a commit promises. */
 import { describe, expect, test } from 'vitest';
-import type { EventDraft } from '../../../src/model/events.ts';
+import { type EventDraft, vendorEvent } from '../../../src/model/events.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Json } from '../../../src/model/schema.ts';
 import type { At } from '../../../src/ports/index.ts';
+import { collect, taskEvent } from './notified.ts';
 import type { Counted } from './projector.ts';
 import type { Scene } from './scene.ts';
-import { collect, taskEvent } from './told.ts';
 
 export function commitsPromises({ store, clock, append, reopen }: Scene): void {
   describe('commit', () => {
@@ -64,7 +64,7 @@ export function commitsPromises({ store, clock, append, reopen }: Scene): void {
 
     test('keeps every member of a draft as it was, and reads back what it answered', async () => {
       const full: EventDraft = {
-        event: 'vendor."quoted"\\.kind',
+        event: vendorEvent('vendor."quoted"\\.kind'),
         resource: { object: 'task', id: 'task_a' },
         payload: { text: 'päyload \u2028 "\\ \u0000 \ud83d\ude00', deep: [{ a: [null, true, 1.5e300] }] },
         workspace_id: null,

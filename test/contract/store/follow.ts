@@ -1,8 +1,8 @@
 /** Past, then live, without gap or repeat. */
 import { describe, expect, test } from 'vitest';
 import { eventId, type Stream } from '../../../src/model/events.ts';
+import { collect, take, taskEvent, until, watch } from './notified.ts';
 import type { Scene } from './scene.ts';
-import { collect, take, taskEvent, until, watch } from './told.ts';
 
 export function followPromises({ store, append, fill }: Scene): void {
   describe('follow', () => {

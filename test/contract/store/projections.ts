@@ -1,10 +1,12 @@
 /** Resources as last written, and as the log tells them. */
+
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { vendorEvent } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
+import { everyRow, ofRun, randomUnits, taskEvent } from './notified.ts';
 import type { Counted } from './projector.ts';
 import type { Scene } from './scene.ts';
-import { everyRow, ofRun, randomUnits, taskEvent } from './told.ts';
 
 export function projectionsPromises({ store, clock, append, fill }: Scene): void {
   describe('projections', () => {
@@ -50,7 +52,7 @@ export function projectionsPromises({ store, clock, append, fill }: Scene): void
 
     test('a page goes on after a row that was changed or withdrawn meanwhile', async () => {
       await append(taskEvent('task_1'), taskEvent('task_2'), taskEvent('task_3'));
-      await append(taskEvent('task_2', {}, { event: 'task.withdrawn' }));
+      await append(taskEvent('task_2', {}, { event: vendorEvent('task.withdrawn') }));
       expect(await store.get('task', 'task_2')).toBeUndefined();
       expect(await ids()).toEqual(['task_1', 'task_3']);
       expect(await ids({ after: 'task_2' })).toEqual(['task_3']);
@@ -58,7 +60,7 @@ export function projectionsPromises({ store, clock, append, fill }: Scene): void
       expect(await ids({ after: 'task_1' })).toEqual(['task_3']);
       clock.set('2026-11-16T09:30:00.000Z');
       await append(taskEvent('task_2'), taskEvent('task_4'));
-      await append(taskEvent('task_4', {}, { event: 'task.withdrawn' }), taskEvent('task_5'));
+      await append(taskEvent('task_4', {}, { event: vendorEvent('task.withdrawn') }), taskEvent('task_5'));
       expect(await ids()).toEqual(['task_1', 'task_2', 'task_3', 'task_5']);
       expect(await ids({ after: 'task_4' })).toEqual(['task_5']);
     });

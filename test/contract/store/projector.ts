@@ -1,4 +1,5 @@
 /** The projector every store is tested with. */
+import { vendorEvent } from '../../../src/model/events.ts';
 import type { Change, Projector, Row } from '../../../src/ports/index.ts';
 
 export interface Counted extends Row {
@@ -22,7 +23,7 @@ export const contractProjector: Projector = {
     if (event.payload.poison === 'projector') throw new Error('this event cannot be projected');
     const { object, id } = event.resource;
     const before = get<Counted>(object, id);
-    if (event.event === 'task.withdrawn') return [{ drop: { object, id } }];
+    if (event.event === vendorEvent('task.withdrawn')) return [{ drop: { object, id } }];
     const changes: Change[] = [
       {
         put: {

@@ -1,8 +1,8 @@
 /** Receipts, their chains and their tree. */
 import { describe, expect, test } from 'vitest';
 import type { Store } from '../../../src/ports/index.ts';
+import { sealFor, taskEvent } from './notified.ts';
 import type { Scene } from './scene.ts';
-import { sealFor, taskEvent } from './told.ts';
 
 export function receiptsPromises({ store, reopen }: Scene): void {
   describe('receipts', () => {

@@ -1,10 +1,10 @@
-/** What may be forgotten, and what is told to whoever asks for it. */
+/** What may be forgotten, and what a reader gets that asks for it. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { eventId } from '../../../src/model/events.ts';
+import { eventId, withMembers } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
+import { collect, everyRow, ofRun, randomUnits, sealFor, take, taskEvent, until, watch } from './notified.ts';
 import type { Scene } from './scene.ts';
-import { collect, everyRow, ofRun, randomUnits, sealFor, take, taskEvent, until, watch } from './told.ts';
 
 export function retentionPromises({ store, clock, append, fill, reopen }: Scene): void {
   describe('retention', () => {
@@ -86,7 +86,7 @@ export function retentionPromises({ store, clock, append, fill, reopen }: Scene)
           runs++;
           for (const events of units) {
             clock.set(new Date(Date.parse(clock.now()) + 1_000).toISOString());
-            const over = events.map((event) => ({ ...event, payload: { ...event.payload, status: 'COMPLETED' } }));
+            const over = events.map((event) => withMembers(event, { status: 'COMPLETED' }));
             await append(...over.map((event) => ofRun(event, runs)));
           }
           const before = await everyRow(store, runs);

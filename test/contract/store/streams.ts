@@ -1,9 +1,9 @@
 /** What each stream holds, and where a cursor points. */
 import { describe, expect, test } from 'vitest';
-import { eventId, type Stream } from '../../../src/model/events.ts';
+import { type EventDraft, eventId, type Stream } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
+import { collect, taskEvent } from './notified.ts';
 import type { Scene } from './scene.ts';
-import { collect, taskEvent } from './told.ts';
 
 export function streamsPromises({ store, append, fill }: Scene): void {
   describe('streams', () => {
@@ -20,7 +20,7 @@ export function streamsPromises({ store, append, fill }: Scene): void {
           resource: { object: 'session', id: 'session_1' },
           session_id: 'session_1',
           payload: { n: 6 },
-        },
+        } as unknown as EventDraft,
       );
     const numbers = async (range: Parameters<Store['read']>[0]) =>
       (await collect(store.read(range))).map(({ payload }) => payload.n);

@@ -1,11 +1,11 @@
 /** Two instances on one log. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { eventId } from '../../../src/model/events.ts';
+import { eventId, vendorEvent } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
+import { collect, taskEvent, until, watch } from './notified.ts';
 import type { Counted } from './projector.ts';
 import type { Scene } from './scene.ts';
-import { collect, taskEvent, until, watch } from './told.ts';
 
 export function twoPromises({ store, clock, append, fill, second }: Scene): void {
   describe('two on one log', () => {
@@ -45,7 +45,9 @@ export function twoPromises({ store, clock, append, fill, second }: Scene): void
         [5, 5],
         [6, 6],
       ]);
-      await two.commit({ decide: () => ({ events: [taskEvent('task_a', {}, { event: 'task.withdrawn' })] }) });
+      await two.commit({
+        decide: () => ({ events: [taskEvent('task_a', {}, { event: vendorEvent('task.withdrawn') })] }),
+      });
       expect(await store.get('task', 'task_a')).toBeUndefined();
     });
 

@@ -10,14 +10,14 @@ import { Broken } from '../broken.ts';
 import { httpDoor } from '../clients/door.ts';
 import { createLedger } from '../clients/ledger.ts';
 import { readEvidence } from '../evidence.ts';
-import { type GatewayPlace, noErrors, startGateway } from '../gateway-process.ts';
+import { type GatewayLocation, noErrors, startGateway } from '../gateway-process.ts';
 import { type CallCounts, callsAreAccountedFor } from '../promises/calls.ts';
 import { logHasNoGap } from '../promises/log.ts';
 import { livesAreLegal, receiptsVerify } from '../promises/tasks.ts';
 import type { Chance } from '../random.ts';
 import { type CallLedger, createCallLedger } from './ledger.ts';
 import { ahpOverHttp, mcpOverHttp } from './over-http.ts';
-import { acpRelay, ahpOverStdio, type CallersPlace, mcpOverStdio, toolServer } from './over-stdio.ts';
+import { acpRelay, ahpOverStdio, type CallersLocation, mcpOverStdio, toolServer } from './over-stdio.ts';
 
 export interface CallersReport extends CallCounts {
   readonly kills: number;
@@ -48,17 +48,17 @@ export interface CallersOptions {
 
 export async function callThrough({ program, root, chance, kills, say }: CallersOptions): Promise<CallersReport> {
   const dataDir = join(root, 'data');
-  const gatewayPlace: GatewayPlace = {
+  const gatewayLocation: GatewayLocation = {
     program,
     dataDir,
     config: join(root, 'tollbridge.yaml'),
     journal: join(root, 'effects'),
     errorLog: join(root, 'errors.log'),
   };
-  const place: CallersPlace = { program, config: gatewayPlace.config, journal: join(root, 'journal') };
+  const location: CallersLocation = { program, config: gatewayLocation.config, journal: join(root, 'journal') };
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  for (const file of [gatewayPlace.journal, gatewayPlace.errorLog, place.journal]) await writeFile(file, '');
-  await writeFile(place.config, config(dataDir, toolServer(place)));
+  for (const file of [gatewayLocation.journal, gatewayLocation.errorLog, location.journal]) await writeFile(file, '');
+  await writeFile(location.config, config(dataDir, toolServer(location)));
   const ledger = createCallLedger();
   let killed = 0;
   let report: CallersReport | undefined;
@@ -67,9 +67,9 @@ export async function callThrough({ program, root, chance, kills, say }: Callers
     const name = (kind: string) => `n${round}${kind}`;
     await Promise.all([
       withGateway(name),
-      during(mcpOverStdio(place, ledger, name('m'))),
-      during(ahpOverStdio(place, ledger, name('a'))),
-      during(acpRelay(place, ledger, name('r'))),
+      during(mcpOverStdio(location, ledger, name('m'))),
+      during(ahpOverStdio(location, ledger, name('a'))),
+      during(acpRelay(location, ledger, name('r'))),
     ]);
     killed += 4;
     report = await look();
@@ -88,10 +88,10 @@ export async function callThrough({ program, root, chance, kills, say }: Callers
   }
 
   async function withGateway(name: (kind: string) => string): Promise<void> {
-    const gateway = startGateway(gatewayPlace);
+    const gateway = startGateway(gatewayLocation);
     try {
       const ready = await gateway.ready;
-      if (!ready) throw new Broken('it starts again', (await readFile(gatewayPlace.errorLog, 'utf8')).slice(-2_000));
+      if (!ready) throw new Broken('it starts again', (await readFile(gatewayLocation.errorLog, 'utf8')).slice(-2_000));
       const stop = new AbortController();
       const callers: Promise<void>[] = [];
       const atWork = [mcpOverHttp, ahpOverHttp].map(
@@ -112,7 +112,7 @@ export async function callThrough({ program, root, chance, kills, say }: Callers
 
   /** A last process finds everything the dead ones left, and ends it. */
   async function comeToRest(): Promise<void> {
-    const gateway = startGateway(gatewayPlace);
+    const gateway = startGateway(gatewayLocation);
     try {
       const ready = await gateway.ready;
       if (!ready) throw new Broken('it starts again', 'for the last time');
@@ -130,14 +130,14 @@ export async function callThrough({ program, root, chance, kills, say }: Callers
   }
 
   async function look(): Promise<CallersReport> {
-    await noErrors(gatewayPlace.errorLog);
+    await noErrors(gatewayLocation.errorLog);
     const copy = join(root, 'copy');
-    const evidence = await readEvidence({ dataDir, journal: gatewayPlace.journal, copy });
+    const evidence = await readEvidence({ dataDir, journal: gatewayLocation.journal, copy });
     try {
       logHasNoGap(evidence);
       livesAreLegal(evidence, createLedger());
       await receiptsVerify(evidence);
-      const reached = new Set((await readFile(place.journal, 'utf8')).split('\n').filter(Boolean));
+      const reached = new Set((await readFile(location.journal, 'utf8')).split('\n').filter(Boolean));
       const { events, receipts, runs } = evidence;
       const seen = { events, receipts, runs };
       return { ...callsAreAccountedFor(seen, ledger, reached), kills: killed, ledger, look: seen, reached };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { CallLedger } from './ledger.ts';
 
-export interface CallersPlace {
+export interface CallersLocation {
   readonly program: string;
   readonly config: string;
   /** One line per call that reached the tool server. */
@@ -31,12 +31,12 @@ interface Line {
 }
 
 function start(
-  place: CallersPlace,
+  location: CallersLocation,
   words: readonly string[],
   live: (line: Line, worked: () => void) => Promise<void>,
   received: (frame: Frame) => void = () => {},
 ): Caller {
-  const child = spawn(process.execPath, [place.program, '--config', place.config, ...words], {
+  const child = spawn(process.execPath, [location.program, '--config', location.config, ...words], {
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   alive.add(child);
@@ -86,10 +86,10 @@ const SERVER = join(import.meta.dirname, 'tool-server.mjs');
 const AGENT = join(import.meta.dirname, 'agent.mjs');
 
 /** The command of the tool server. */
-export const toolServer = ({ journal }: Pick<CallersPlace, 'journal'>) => [process.execPath, SERVER, journal];
+export const toolServer = ({ journal }: Pick<CallersLocation, 'journal'>) => [process.execPath, SERVER, journal];
 
-export function mcpOverStdio(place: CallersPlace, ledger: CallLedger, name: string): Caller {
-  return start(place, ['mcp', '--name', 'box', '--', ...toolServer(place)], async ({ say, ask }, worked) => {
+export function mcpOverStdio(location: CallersLocation, ledger: CallLedger, name: string): Caller {
+  return start(location, ['mcp', '--name', 'box', '--', ...toolServer(location)], async ({ say, ask }, worked) => {
     const greeting = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
     await ask('initialize', greeting);
     say({ method: 'notifications/initialized' });
@@ -112,8 +112,8 @@ export const ahpEvent = (session: string, event_type: string, payload: object) =
   payload,
 });
 
-export function ahpOverStdio(place: CallersPlace, ledger: CallLedger, name: string): Caller {
-  return start(place, ['ahp', '--stdio'], async ({ say, ask }, worked) => {
+export function ahpOverStdio(location: CallersLocation, ledger: CallLedger, name: string): Caller {
+  return start(location, ['ahp', '--stdio'], async ({ say, ask }, worked) => {
     for (let count = 1; ; count += 1) {
       const tool_name = count % 7 === 1 ? 'forbidden' : 'note';
       const call = ledger.want('ahp over stdio', `${name}-${count}.`);
@@ -127,7 +127,7 @@ export function ahpOverStdio(place: CallersPlace, ledger: CallLedger, name: stri
   });
 }
 
-export function acpRelay(place: CallersPlace, ledger: CallLedger, name: string): Caller {
+export function acpRelay(location: CallersLocation, ledger: CallLedger, name: string): Caller {
   let first: () => void = () => {};
   const received = ({ params }: Frame) => {
     const { update } = (params ?? {}) as { update?: { toolCallId?: string; status?: string } };
@@ -141,7 +141,7 @@ export function acpRelay(place: CallersPlace, ledger: CallLedger, name: string):
   };
   const words = ['acp', '--name', 'scripted', '--', process.execPath, AGENT];
   return start(
-    place,
+    location,
     words,
     async ({ ask }, worked) => {
       first = worked;

@@ -31,7 +31,7 @@ test('each agent has its own, and the default one stands at the root, too', asyn
   expect(
     own.capabilities.extensions.map(({ uri, required }: { uri: string; required?: boolean }) => [uri, required]),
   ).toEqual(
-    ['record', 'asks', 'activity', 'resume', 'once', 'visibility'].map((name) => [
+    ['record', 'asks', 'activity', 'resume', 'once', 'visibility', 'pieces'].map((name) => [
       `urn:tollbridge:a2a:${name}:v1`,
       undefined,
     ]),
@@ -59,6 +59,7 @@ test('is signed with the key of the gateway, over the JSON that travels', async 
   const { body } = await peer.call('GET', CARD, undefined, publicCard);
   const { keys } = peer.at.runtime.keyring.jwks() as unknown as { keys: { kid: string }[] };
   const verify = verifyAgentCardSignature(async (kid) => keys.find((key) => key.kid === kid) as never);
+  expect(body.securityRequirements).toEqual([{ schemes: { bearer: { list: [] } } }]);
   await verify(body);
   const schemes = { bearer: { httpAuthSecurityScheme: { scheme: 'Basic' } } };
   await expect(verify({ ...body, securitySchemes: schemes })).rejects.toThrow();
@@ -89,8 +90,13 @@ test('readers of 0.3 find their own members', async () => {
     protocolVersion: '0.3.0',
     additionalInterfaces: [{ url: `${peer.url}/a2a/writer`, transport: 'HTTP+JSON' }],
     supportsAuthenticatedExtendedCard: true,
-    securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+    capabilities: { extendedAgentCard: true },
     security: [{ bearer: [] }],
+  });
+  expect(body.securityRequirements).toBeUndefined();
+  // Strict readers of 1.0 want one member they know in each scheme; readers of 0.3 want a type.
+  expect(body.securitySchemes).toEqual({
+    bearer: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'Bearer' } },
   });
   expect(body.signatures).toBeUndefined();
   const only = await openPeer({ agents: [writer], config: { legacy: false } });

@@ -93,10 +93,11 @@ describe.each(CLIENTS)('a client of SDK %s over %s', (_, binding, open) => {
   });
 
   test('subscribes again after the line was cut, and misses nothing', async () => {
-    const cut = latch();
+    const [begun, cut] = [latch(), latch()];
     const agent = scriptedAgent(async (sink) => {
       const [first, ...rest] = speech('m1', ['before ', 'after']);
       await sink.emit(first!);
+      begun.open();
       await cut.promise;
       for (const fact of rest) await sink.emit(fact);
       return undefined;
@@ -110,7 +111,8 @@ describe.each(CLIENTS)('a client of SDK %s over %s', (_, binding, open) => {
     const broken = (async () => {
       for await (const { taskId, kind } of client.stream('go')) {
         id = taskId;
-        if (kind !== 'artifact') continue;
+        if (kind !== 'status') continue;
+        await begun.promise;
         relay.cut();
         pipe.cut();
       }

@@ -262,3 +262,31 @@ describe('states that allow no more', () => {
     expect(peer.logged.join()).toContain('secret path');
   });
 });
+
+test('REST answers in the media type that the client accepts', async () => {
+  const peer = await openPeer({ agents: [scriptedAgent(async () => undefined)] });
+  const typeFor = async (accept: string) =>
+    (await peer.call('GET', '/a2a/agent/tasks/absent', undefined, { accept })).headers.get('content-type');
+  expect(await typeFor('application/json')).toBe('application/json');
+  expect(await typeFor('application/json, application/a2a+json')).toBe('application/a2a+json');
+  expect(await typeFor('*/*')).toBe('application/a2a+json');
+});
+
+test('a stream of 0.3 that is refused is an event stream', async () => {
+  const peer = await openPeer({ agents: [scriptedAgent(async () => undefined)] });
+  const message = {
+    kind: 'message',
+    messageId: 'a',
+    role: 'user',
+    taskId: 'absent',
+    parts: [{ kind: 'text', text: 'x' }],
+  };
+  const answer = await fetch(peer.base(), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: 'Bearer ana' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: { message } }),
+  });
+  expect(answer.headers.get('content-type')).toBe('text/event-stream');
+  const data = (await answer.text()).split('\n').find((line) => line.startsWith('data: '));
+  expect(JSON.parse(data!.slice(6))).toMatchObject({ id: 1, error: { code: -32001 } });
+});

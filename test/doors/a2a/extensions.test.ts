@@ -75,8 +75,32 @@ describe('activity', () => {
   });
 });
 
+describe('pieces', () => {
+  test('text comes as it is written, to be appended, and ends with an empty last chunk', async () => {
+    const agent = scriptedAgent(async (sink) => {
+      for (const fact of speech('m1', ['Hel', 'lo.'])) await sink.emit(fact);
+      return undefined;
+    });
+    const peer = await openPeer({ agents: [agent] });
+    const headers = { 'a2a-extensions': URN('pieces') };
+    const all = results(await (await streamed(peer, 'SendStreamingMessage', wire('go'), headers)).text());
+    const updates = all.flatMap(({ artifactUpdate }) => artifactUpdate ?? []);
+    expect(
+      updates.map(({ artifact, append = false, lastChunk = false }: Body) => [
+        artifact.parts[0].text,
+        append,
+        lastChunk,
+      ]),
+    ).toEqual([
+      ['Hel', false, false],
+      ['lo.', true, false],
+      ['', true, true],
+    ]);
+  });
+});
+
 describe('resume', () => {
-  const headers = { 'a2a-extensions': URN('resume') };
+  const headers = { 'a2a-extensions': `${URN('resume')}, ${URN('pieces')}` };
   const cursorOf = (said: Body) =>
     (said.task ?? said.statusUpdate ?? said.artifactUpdate).metadata[URN('resume')].cursor;
 
@@ -88,11 +112,11 @@ describe('resume', () => {
     const peer = await openPeer({ agents: [agent] });
     const all = results(await (await streamed(peer, 'SendStreamingMessage', wire('go'), headers)).text());
     expect(all.length).toBe(7);
-    for (const [place, said] of all.entries()) {
+    for (const [location, said] of all.entries()) {
       const again = { ...headers, 'last-event-id': cursorOf(said) };
       const rest = results(await (await streamed(peer, 'SubscribeToTask', { id: all[0].task.id }, again)).text());
       expect(rest[0].task.id).toBe(all[0].task.id);
-      expect(rest.slice(1)).toEqual(all.slice(place + 1));
+      expect(rest.slice(1)).toEqual(all.slice(location + 1));
     }
   });
 

@@ -10,7 +10,7 @@ import {
   faults,
   OPERATIONS,
   PARTS,
-  REMOTE_EVENTS,
+  REMOTE_EVENTS as RECEIVED,
   REMOTE_REQUESTS,
   role,
   taskState,
@@ -124,7 +124,7 @@ describe('parts', () => {
     const known = new Set<string | null>(PARTS.map(({ wire }) => wire));
     expect(['text', 'raw', 'url', 'data'].filter((member) => !known.has(member))).toEqual([]);
     expect(OLD_PARTS.filter(({ v1 }) => !known.has(v1))).toEqual([]);
-    const events = new Set<string>(REMOTE_EVENTS.map(({ wire }) => wire));
+    const events = new Set<string>(RECEIVED.map(({ wire }) => wire));
     expect(OLD_EVENTS.filter(({ v1 }) => !events.has(v1))).toEqual([]);
   });
 
@@ -145,11 +145,11 @@ describe('peers that work for us', () => {
   });
 
   test('are understood in everything a stream can say', () => {
-    const said = new Set<string>(REMOTE_EVENTS.map(({ wire }) => wire));
+    const said = new Set<string>(RECEIVED.map(({ wire }) => wire));
     expect(EVENTS.map(({ wire }) => wire).filter((wire) => !said.has(wire))).toEqual([]);
     expect(said).toContain('message');
     const ours = [...EVENT_KINDS, ...Object.keys(OWN_EVENT_KINDS)] as readonly string[];
-    expect(REMOTE_EVENTS.filter(({ core }) => !ours.includes(core))).toEqual([]);
+    expect(RECEIVED.filter(({ core }) => !ours.includes(core))).toEqual([]);
   });
 });
 

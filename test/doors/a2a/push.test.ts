@@ -101,8 +101,8 @@ describe('configurations', () => {
     const hook = await openHook();
     const peer = await openPeer({ agents: [idle], config: config(hook) });
     const { task } = (await peer.rpc('SendMessage', wire('go'))).body.result;
-    const given = { url: hook.url, token: 't', authentication: { scheme: 'Bearer', credentials: 'shh-credential' } };
-    const made = await peer.call('POST', `/a2a/agent/tasks/${task.id}/pushNotificationConfigs`, given);
+    const input = { url: hook.url, token: 't', authentication: { scheme: 'Bearer', credentials: 'shh-credential' } };
+    const made = await peer.call('POST', `/a2a/agent/tasks/${task.id}/pushNotificationConfigs`, input);
     expect(made.status).toBe(201);
     const shown = {
       id: made.body.id,
@@ -133,11 +133,11 @@ describe('configurations', () => {
     const peer = await openPeer({ agents: [idle], config: config(hook) });
     const { task } = (await peer.rpc('SendMessage', wire('go'))).body.result;
     const path = `/a2a/agent/v1/tasks/${task.id}/pushNotificationConfigs`;
-    const given = {
+    const input = {
       name: `tasks/${task.id}/pushNotificationConfigs/c1`,
       pushNotificationConfig: { id: 'c1', url: hook.url },
     };
-    const made = await peer.call('POST', path, wrapped(given), { 'a2a-version': '' });
+    const made = await peer.call('POST', path, wrapped(input), { 'a2a-version': '' });
     expect([made.status, made.body.pushNotificationConfig.url]).toEqual([201, hook.url]);
   });
 

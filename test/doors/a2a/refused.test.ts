@@ -106,8 +106,8 @@ describe('work that policy forbids', () => {
   test('is one task under one key', async () => {
     const { peer } = await closed();
     const key = { 'idempotency-key': 'k1' };
-    const given = wire('go');
-    const [one, two] = [await peer.rpc('SendMessage', given, key), await peer.rpc('SendMessage', given, key)];
+    const input = wire('go');
+    const [one, two] = [await peer.rpc('SendMessage', input, key), await peer.rpc('SendMessage', input, key)];
     expect(two.body.result.task.id).toBe(one.body.result.task.id);
   });
 

@@ -9,7 +9,7 @@ import { of } from '../../support/gateway/test-gateway.ts';
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
 const demo = () => ({ agents: [createDemoAgent({ pause })], tools: [createDemoTools({})] });
-const ASK = '- { id: mail, when: { tool: send_mail }, then: ask, say: mail leaves the house }';
+const ASK = '- { id: mail, when: { tool: send_mail }, then: ask, say: mail leaves this host }';
 
 test('hello: initialize, a session, a prompt, streamed text, end of turn', async () => {
   const { at, editor } = await openEditorGateway(demo());

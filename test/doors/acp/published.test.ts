@@ -8,7 +8,7 @@ import { of } from '../../support/gateway/test-gateway.ts';
 
 const AGENT = fileURLToPath(new URL('../../support/acp/sdk-agent.mjs', import.meta.url));
 const RULES = `
-- { id: edits, when: { kind: tool, effect: write }, then: ask, say: somebody has to look }
+- { id: edits, when: { kind: tool, effect: write }, then: ask, say: a person has to look }
 - { id: files, when: { kind: [fs.read, fs.write] }, then: allow, say: files are fine }
 - { id: cat, when: { kind: terminal, target: 'cat *' }, then: allow, say: looking is fine }`;
 
@@ -49,7 +49,7 @@ test('a cancel while it asks calls its question off, and its turn ends as cancel
 });
 
 test('servers of tools are offered to an agent that can reach them, and their tokens stay out of the log', async () => {
-  const mcp = [{ name: 'house', url: 'http://127.0.0.1:4319/mcp', token: 'mcp-token' }];
+  const mcp = [{ name: 'gateway', url: 'http://127.0.0.1:4319/mcp', token: 'mcp-token' }];
   const secrets = { 'mcp-token': 'tok-12345678' };
   const able = await openAgentGateway({
     config: { mcp },
@@ -60,7 +60,7 @@ test('servers of tools are offered to an agent that can reach them, and their to
   expect(JSON.parse(able.notes('new')[0]!).mcpServers).toEqual([
     {
       type: 'http',
-      name: 'house',
+      name: 'gateway',
       url: 'http://127.0.0.1:4319/mcp',
       headers: [
         { name: 'Authorization', value: 'Bearer tok-12345678' },

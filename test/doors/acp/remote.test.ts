@@ -13,7 +13,7 @@ import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
 const demo = () => ({ agents: [createDemoAgent({ pause })], tools: [createDemoTools({})] });
 const HELLO = 'Hello! I am the demo agent: no network, no keys, always the same answer to the same words.';
-const RULES = '- { id: mail, when: { tool: send_mail }, then: ask, say: mail leaves the house }';
+const RULES = '- { id: mail, when: { tool: send_mail }, then: ask, say: mail leaves this host }';
 const initialize = { jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: 1 } };
 
 async function connect(door: RemoteDoor, token = 'ana'): Promise<string> {

@@ -116,7 +116,7 @@ describe('pre_action', () => {
 test('every harness a question came through shortens the time people have', async () => {
   const agent = await openAgent({ rules: '- { id: ask, when: { kind: tool }, then: ask }', config: OBEDIENT });
   const mail = { tool: 'mail', arguments: {} };
-  const via = Array.from({ length: 6 }, (_, hop) => `house-${hop}`);
+  const via = Array.from({ length: 6 }, (_, hop) => `gateway-${hop}`);
   expect(await agent.ask('pre_action', mail, { metadata: { via } })).toMatchObject({ decision: 'escalate' });
   const sure = { session_id: 's', confirmation_type: 'safety_confirm', message: 'sure?' };
   expect(await agent.ask('confirmation', sure, { metadata: { via } })).toEqual({ decision: 'escalate' });

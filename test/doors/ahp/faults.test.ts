@@ -141,9 +141,9 @@ test('a question too long or too deep to read is refused in its own words, and n
   const agent = await openAgent({ rules: RULES });
   const [input, output] = [new PassThrough(), new PassThrough()];
   const serving = serveLines(agent.harness, { input, output }, { actor: AGENT, log: QUIET, limit: 2000 });
-  const place = { agent_id: 'a', session_id: 's', timestamp: 't', depth: 0 };
+  const location = { agent_id: 'a', session_id: 's', timestamp: 't', depth: 0 };
   const ask = (id: unknown, event_type: string, payload: unknown) =>
-    JSON.stringify({ jsonrpc: '2.0', id, method: 'ahp/event', params: { event_type, ...place, payload } });
+    JSON.stringify({ jsonrpc: '2.0', id, method: 'ahp/event', params: { event_type, ...location, payload } });
   const long = { ...bash, note: 'y'.repeat(3000) };
   const deep = '[1]'.replace('1', `${'['.repeat(150)}${']'.repeat(150)}`);
   for (const line of [
@@ -153,8 +153,8 @@ test('a question too long or too deep to read is refused in its own words, and n
     JSON.stringify({ jsonrpc: '2.0', method: 'ahp/event', params: { event_type: 'pre_action', payload: long } }),
     ask('late', 'confirmation', 0).replace('"payload":0', `"payload":${deep}`),
     // Written in another order than clients commonly do.
-    `{"method":"ahp/event","id":"turned","jsonrpc":"2.0","params":${JSON.stringify({ event_type: 'pre_action', ...place, payload: long })}}`,
-    `{"params":${JSON.stringify({ event_type: 'pre_action', ...place, payload: 0 }).replace('"payload":0', `"payload":${deep}`)},"id":"last","method":"ahp/event","jsonrpc":"2.0"}`,
+    `{"method":"ahp/event","id":"turned","jsonrpc":"2.0","params":${JSON.stringify({ event_type: 'pre_action', ...location, payload: long })}}`,
+    `{"params":${JSON.stringify({ event_type: 'pre_action', ...location, payload: 0 }).replace('"payload":0', `"payload":${deep}`)},"id":"last","method":"ahp/event","jsonrpc":"2.0"}`,
     'y'.repeat(3000),
   ]) {
     // In pieces, as a pipe would bring it.

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createOpenCalls } from '../../../adapters/ahp/server/open-calls.ts';
+import { vendorEvent } from '../../../src/model/events.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { Row } from '../../../src/ports/index.ts';
@@ -66,11 +67,11 @@ describe('a supervised run', () => {
     const parent = await agent.task();
     await agent.tell('session_start', {}, { agent_id: 'sub', depth: 1 });
     expect(await agent.task()).toMatchObject({ parent_task_id: parent.id, session_id: parent.session_id });
-    const other = { actor: { ...AGENT, id: 'stranger' }, gone: agent.caller.gone };
+    const other = { actor: { ...AGENT, id: 'outsider' }, gone: agent.caller.gone };
     await agent.ask('pre_prompt', { prompt: 'p' }, {}, other);
     const third = await agent.task();
     expect(third.session_id).not.toBe(parent.session_id);
-    expect(third.created_by).toBe('stranger');
+    expect(third.created_by).toBe('outsider');
   });
 
   test('that was canceled by a person is notified no', async () => {
@@ -233,7 +234,7 @@ test('a heartbeat is kept once a minute', async () => {
   for (let count = 0; count < 3; count += 1) await agent.tell('heartbeat', beat);
   agent.t.clock.advance?.(61_000);
   await agent.tell('heartbeat', beat);
-  const beats = (await agent.t.all()).filter(({ event }) => event === 'vendor.ahp.heartbeat');
+  const beats = (await agent.t.all()).filter(({ event }) => event === vendorEvent('vendor.ahp.heartbeat'));
   expect(beats).toHaveLength(2);
 });
 

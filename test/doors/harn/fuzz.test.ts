@@ -77,8 +77,8 @@ test(`${REQUESTS} requests made from our own document: no failure of ours, every
     const query = new URLSearchParams();
     for (const parameter of operation.parameters.map((p: Body) => (p.$ref ? resolve(p.$ref) : p))) {
       if (parameter.in !== 'query' || d.chance(0.5)) continue;
-      const given = d.chance(0.5) ? fuzz.value(parameter.schema) : d.pick([...ids, fuzz.string()]);
-      query.append(parameter.name, String(given));
+      const input = d.chance(0.5) ? fuzz.value(parameter.schema) : d.pick([...ids, fuzz.string()]);
+      query.append(parameter.name, String(input));
     }
     const content = operation.requestBody?.content ?? {};
     const schema = content['application/json']?.schema;

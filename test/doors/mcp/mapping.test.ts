@@ -189,7 +189,7 @@ test('names at the common address', () => {
   expect(uriOf('file:///x')).toBeUndefined();
 });
 
-test('tools that can be told apart', () => {
+test('tools that can be distinguished', () => {
   const { tools: reported, refused } = distinct([
     { name: 'a' },
     { name: 'B' },

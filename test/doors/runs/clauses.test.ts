@@ -17,9 +17,9 @@ describe('tagged input', () => {
   const KEY = 'sk-live-0123456789';
 
   test('reaches the agent as it came, and neither log nor receipt nor events have it, though the agent repeats it', async () => {
-    const given: unknown[] = [];
+    const input: unknown[] = [];
     const agent = scriptedAgent(async (sink, work) => {
-      given.push(work.task.input);
+      input.push(work.task.input);
       const parts = [{ type: 'text', text: `your key ${KEY} is fine`, visibility: 'public' }];
       await sink.emit({ event: 'agent.message', payload: { message: { role: 'assistant', parts } as never } });
       return undefined;
@@ -35,8 +35,8 @@ describe('tagged input', () => {
       },
     );
     await runs.until(body.id, 'succeeded');
-    expect(JSON.stringify(given)).toContain(KEY);
-    expect(JSON.stringify(given)).toContain('77123456');
+    expect(JSON.stringify(input)).toContain(KEY);
+    expect(JSON.stringify(input)).toContain('77123456');
     const log = JSON.stringify(await runs.at.all());
     expect(log).not.toContain(KEY);
     expect(log).not.toContain('77123456');

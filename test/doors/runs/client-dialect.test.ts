@@ -37,7 +37,7 @@ async function openServer(routes: Readonly<Record<string, Handler>>) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls };
 }
 
-async function given(routes: Readonly<Record<string, Handler>>, timeouts = {}) {
+async function input(routes: Readonly<Record<string, Handler>>, timeouts = {}) {
   const server = await openServer(routes);
   const agent = remoteAgent(server.url, { timeouts: { poll_ms: 20, silence_ms: 400, ...timeouts } });
   const near = await openTestGateway({ agents: [agent], rules: '[{ id: all, then: allow }]', clock: real as never });
@@ -81,7 +81,7 @@ describe('what is read', () => {
       frame(event(2, 'step.done', { task_id: 's', content: 'twice', outcome: 'succeeded' })),
       frame(event(3, 'run.worker.succeeded')),
     ];
-    const { near, id } = await given({ 'GET /v1/runs/r1/events/stream': stream(...odd) });
+    const { near, id } = await input({ 'GET /v1/runs/r1/events/stream': stream(...odd) });
     expect((await near.until(id)).status).toBe('COMPLETED');
     const messages = of(await near.events(id), 'agent.message');
     expect(messages.map(({ payload }) => (payload.message as { parts: unknown }).parts)).toEqual([
@@ -91,7 +91,7 @@ describe('what is read', () => {
 
   test('a gap is filled by asking; what cannot be had is admitted', async () => {
     const said = (seq: number) => event(seq, 'step.done', { content: `m${seq}`, outcome: 'succeeded' });
-    const { near, id } = await given({
+    const { near, id } = await input({
       'GET /v1/runs/r1/events/stream': stream(frame(said(1)), frame(said(4)), frame({ ...DONE, seq: 7 })),
       'GET /v1/runs/r1/events': events([said(1), said(2), said(3), said(4), said(6), { ...DONE, seq: 7 }]),
     });
@@ -105,7 +105,7 @@ describe('what is read', () => {
   });
 
   test('a word it has for what we do not know is kept and shown, and is never success', async () => {
-    const { near, id } = await given({
+    const { near, id } = await input({
       'GET /v1/runs/r1/events/stream': stream(
         frame(event(1, 'run.teleported', { to: 'mars' })),
         frame(event(2, 'step.progress', { kind: 'humming' })),
@@ -128,7 +128,7 @@ describe('what is read', () => {
   });
 
   test('a state we have never met is not success, and does not last forever', async () => {
-    const { near, id } = await given({
+    const { near, id } = await input({
       'GET /v1/runs/r1': (_request, response) => json(response, { id: 'r1', status: 'marvellous' }),
       'GET /v1/runs/r1/events': events([]),
     });
@@ -137,7 +137,7 @@ describe('what is read', () => {
   });
 
   test('an end that was only seen by looking is an end', async () => {
-    const { near, id } = await given({
+    const { near, id } = await input({
       'GET /v1/runs/r1': (_request, response) => json(response, { id: 'r1', status: 'succeeded' }),
       'GET /v1/runs/r1/events': events([event(1, 'step.done', { content: 'late', outcome: 'succeeded' })]),
     });
@@ -147,7 +147,7 @@ describe('what is read', () => {
 
   test('an approval without any names is asked about all the same, and answered by a signal with a key', async () => {
     let answered = false;
-    const { near, id, server } = await given({
+    const { near, id, server } = await input({
       'GET /v1/runs/r1/events': (request, response) =>
         events([
           event(1, 'step.progress', { kind: 'tool_call_start', tool_call_id: 'c1', tool_name: 'launch' }),
@@ -188,14 +188,14 @@ describe('what is refused', () => {
   ])(
     '%s to a new run fails the task',
     async (_what, route) => {
-      const { near, id } = await given({ 'POST /v1/runs': route as Handler });
+      const { near, id } = await input({ 'POST /v1/runs': route as Handler });
       expect(await near.until(id)).toMatchObject({ status: 'FAILED', failure: { code: expect.any(String) } });
     },
     20_000,
   );
 
   test('a run whose name leads elsewhere is kept where it belongs', async () => {
-    const { near, id, server } = await given({
+    const { near, id, server } = await input({
       'POST /v1/runs': (_request, response) => json(response, { id: '../../admin', status: 'queued' }, 201),
     });
     expect((await near.until(id)).status).toBe('FAILED');
@@ -270,7 +270,7 @@ describe('what is sent', () => {
       { seq: 1, type: 'x', payload: { redacted: true, value: null } },
       { seq: 1, type: 'x', value: {} },
     ],
-  ])('%j is read as %j', (given_, read) => {
-    expect(toEvent(given_)).toEqual(read);
+  ])('%j is read as %j', (input_, read) => {
+    expect(toEvent(input_)).toEqual(read);
   });
 });

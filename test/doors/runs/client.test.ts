@@ -278,8 +278,8 @@ test('what a remote of this protocol said is shown by this door as it came', asy
   await pair.near.until(id);
   const far = (await pair.far.events(await pair.there())).filter(({ type }) => type === 'run.tool.invoked');
   const { createRunRenderer } = await import('../../../adapters/runs/server/render-events.ts');
-  const telling = createRunRenderer();
-  const near = (await pair.near.events(id)).flatMap((event) => telling.render(event));
+  const rendition = createRunRenderer();
+  const near = (await pair.near.events(id)).flatMap((event) => rendition.render(event));
   expect(near.filter(({ type }) => type === 'run.tool.invoked').map(({ payload }) => payload)).toEqual(
     far.map(({ payload }) => payload),
   );

@@ -129,7 +129,7 @@ describe('a rendition', () => {
     expect(log.flatMap((event) => again.render(event))).toEqual(once);
     expect(once[0]?.type).toBe('run.created');
     expect(['run.worker.succeeded', 'run.worker.failed', 'run.cancelled']).toContain(once.at(-1)?.type);
-    // Nothing is told of a run that has ended.
+    // A run that has ended receives nothing more.
     expect(log.flatMap((event) => (event.event === 'task.submitted' ? [] : whole.render(event)))).toEqual([]);
   });
 });

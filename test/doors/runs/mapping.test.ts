@@ -30,13 +30,13 @@ const runs = {
   workspace_id: null,
   subject_id: null,
 };
-let place = 0;
+let location = 0;
 const core = (event: string, payload: object = {}, more: object = {}): CoreEvent =>
   ({
     event,
     payload,
-    created_at: `2026-01-01T00:00:0${place % 10}.000Z`,
-    id: `evt_${++place}`,
+    created_at: `2026-01-01T00:00:0${location % 10}.000Z`,
+    id: `evt_${++location}`,
     ...more,
   }) as unknown as CoreEvent;
 const task = (more: object = {}) => ({ task: { id: 'task_1', metadata: { runs }, input: {}, ...more } });
@@ -150,7 +150,7 @@ describe('events', () => {
       EVENTS.map(({ wire }) => [
         wire,
         read(wire, { kind: 'content_delta', content_delta: 'x', content: 'x', tool_outcome: 'succeeded' }).map(
-          (deed) => (deed.do === 'emit' ? deed.fact.event : deed.do),
+          (step) => (step.do === 'emit' ? step.fact.event : step.do),
         ),
       ]),
     );

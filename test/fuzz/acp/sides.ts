@@ -59,8 +59,8 @@ export function instrumented(options: SidesOptions) {
         contact('fs.write', { path, content });
         break;
       case 'terminal/create': {
-        const given = env as unknown as { name: string; value: string }[];
-        const shown = given.map(({ name, value }) => (/^(PATH|LD_)/.test(name) ? `${name}=${value}` : name));
+        const input = env as unknown as { name: string; value: string }[];
+        const shown = input.map(({ name, value }) => (/^(PATH|LD_)/.test(name) ? `${name}=${value}` : name));
         contact('terminal', { command, args, cwd, env: shown });
         break;
       }
@@ -83,9 +83,9 @@ export function instrumented(options: SidesOptions) {
     if (method === 'session/request_permission') {
       count += 1;
       const yes = (count * 7 + options.seed) % 3 !== 0;
-      const offered = (params?.options ?? []) as unknown as { optionId?: string; kind?: string }[];
-      const option = Array.isArray(offered)
-        ? offered.find(({ kind }) => kind === (yes ? 'allow_once' : 'reject_once'))
+      const choices = (params?.options ?? []) as unknown as { optionId?: string; kind?: string }[];
+      const option = Array.isArray(choices)
+        ? choices.find(({ kind }) => kind === (yes ? 'allow_once' : 'reject_once'))
         : undefined;
       return { outcome: option ? { outcome: 'selected', optionId: option.optionId } : { outcome: 'cancelled' } };
     }

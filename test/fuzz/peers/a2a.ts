@@ -298,6 +298,6 @@ function questionsIn(frame: unknown): Question[] {
   if (typeof askId !== 'string' || kind !== 'approval') return inner;
   const { tool, arguments: args } = (action ?? {}) as JsonObject;
   const named = typeof tool === 'string' && tool !== '' ? tool : 'unknown';
-  const given = typeof args === 'object' && args !== null && !Array.isArray(args) ? (args as JsonObject) : {};
-  return [...inner, { id: askId, tool: named, arguments: given }];
+  const input = typeof args === 'object' && args !== null && !Array.isArray(args) ? (args as JsonObject) : {};
+  return [...inner, { id: askId, tool: named, arguments: input }];
 }

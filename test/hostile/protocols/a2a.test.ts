@@ -17,11 +17,11 @@ async function open() {
 
 /** The agent was given nothing, and an honest message still gets through, after its decision was in the log. */
 async function unharmed(gateway: Serving, post: (body: unknown) => Promise<Answer>): Promise<void> {
-  expect(gateway.given()).toEqual([]);
+  expect(gateway.input()).toEqual([]);
   const message = { ...speech('still here'), messageId: 'honest' };
   const { json } = await post({ jsonrpc: '2.0', id: 'h', method: 'SendMessage', params: { message } });
   expect(json).toMatchObject({ id: 'h', result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } });
-  expect(gateway.given()).toEqual(['still here']);
+  expect(gateway.input()).toEqual(['still here']);
   const decided = await gateway.events('vendor.tollbridge.decided');
   expect(decided.filter(({ payload }) => (payload.action as { kind?: string }).kind === 'prompt')).toHaveLength(1);
 }

@@ -7,13 +7,13 @@ import { type Serving, serving } from '../../support/process/served.ts';
 const text = (words: string) => ({ role: 'user', parts: [{ type: 'text', text: words, visibility: 'public' }] });
 
 async function unharmed(gateway: Serving, session: string): Promise<void> {
-  expect(gateway.given()).toEqual([]);
+  expect(gateway.input()).toEqual([]);
   const made = await gateway.send(`/v1/sessions/${session}/tasks`, {
     method: 'POST',
     body: { input: text('still here'), agent: 'recorder' },
   });
   expect(made.status).toBe(202);
-  await expect.poll(() => gateway.given(), { timeout: 10_000 }).toEqual(['still here']);
+  await expect.poll(() => gateway.input(), { timeout: 10_000 }).toEqual(['still here']);
 }
 
 describe('frames of the Agents Protocol', { timeout: 60_000 }, () => {

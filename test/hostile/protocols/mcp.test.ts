@@ -9,9 +9,9 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import {
-  aPlace,
+  aLocation,
   judge,
-  type Place,
+  type Location,
   type Running,
   refusals,
   type Served,
@@ -420,14 +420,14 @@ async function openThief(): Promise<Thief> {
 }
 
 describe('over standard input and output', { timeout: 60_000 }, () => {
-  let place: Place;
+  let location: Location;
   let running: Running;
   const frames: Loose[] = [];
   let count = 0;
 
   beforeAll(async () => {
-    place = await aPlace();
-    running = start(['--config', place.config, '--data', place.data, 'mcp', '--', ...place.server]);
+    location = await aLocation();
+    running = start(['--config', location.config, '--data', location.data, 'mcp', '--', ...location.server]);
     let text = '';
     running.child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
       const lines = (text + chunk).split('\n');
@@ -441,7 +441,7 @@ describe('over standard input and output', { timeout: 60_000 }, () => {
 
   afterAll(async () => {
     await running.stop();
-    expect(await judge(place)).toEqual([]);
+    expect(await judge(location)).toEqual([]);
   }, 60_000);
 
   const write = (text: string | Uint8Array) => {
@@ -467,15 +467,15 @@ describe('over standard input and output', { timeout: 60_000 }, () => {
 
   test('a call without an id is refused, by itself and in a batch', async () => {
     await settled();
-    const before = seen(place);
+    const before = seen(location);
     write(JSON.stringify(call('danger', { how: 'notification' })));
     write(JSON.stringify([call('danger', { how: 'batch' })]));
     const refused = (frame: Loose) => frame.id === null && frame.error?.message.includes('needs an id');
     expect(await received(refused)).toMatchObject({ error: { code: -32600 } });
     expect(await received((frame) => Array.isArray(frame) && refused(frame[0]))).toBeDefined();
     await settled();
-    expect(seen(place)).toBe(before + 1);
-    expect((await refusals(place, 'tools/call')).length).toBeGreaterThanOrEqual(2);
+    expect(seen(location)).toBe(before + 1);
+    expect((await refusals(location, 'tools/call')).length).toBeGreaterThanOrEqual(2);
   });
 
   test.each([
@@ -495,22 +495,22 @@ describe('over standard input and output', { timeout: 60_000 }, () => {
     ],
   ])('%s does not reach the server', async (_, text) => {
     await settled();
-    const before = seen(place);
+    const before = seen(location);
     write(text);
     await settled();
-    expect(seen(place)).toBe(before + 1);
+    expect(seen(location)).toBe(before + 1);
   });
 
   test('an argument that holds the end of a line is still one frame to the server', async () => {
     await settled();
-    const before = seen(place);
+    const before = seen(location);
     const hidden = JSON.stringify({ jsonrpc: '2.0', method: 'tools/call', params: { name: 'danger', arguments: {} } });
     for (const end of ['\u2028', '\u0085', '\u2029', '\n', '\r']) {
       const text = `a${end}${hidden}${end}b`;
       const { result } = await ask({ method: 'tools/call', params: { name: 'echo', arguments: { text } } });
       expect(JSON.parse(result.content[0].text)).toEqual({ text });
     }
-    expect(seen(place)).toBe(before + 5);
+    expect(seen(location)).toBe(before + 5);
   });
 
   test('a request nobody knows is decided like a call', async () => {

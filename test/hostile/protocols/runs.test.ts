@@ -26,11 +26,11 @@ const query = (words: string) => ({ input: { user_query: words }, metadata: {} }
 const reason = ({ json }: Answer) => json.reason_code ?? json.error;
 
 async function unharmed(gateway: Serving, send: Send): Promise<void> {
-  expect(gateway.given()).toEqual([]);
+  expect(gateway.input()).toEqual([]);
   const made = await send('/v1/runs', query('still here'));
   expect([201, 202]).toContain(made.status);
-  await expect.poll(() => gateway.given(), { timeout: 10_000 }).toHaveLength(1);
-  expect(gateway.given()[0]).toContain('still here');
+  await expect.poll(() => gateway.input(), { timeout: 10_000 }).toHaveLength(1);
+  expect(gateway.input()[0]).toContain('still here');
 }
 
 describe('requests of the runs API', { timeout: 60_000 }, () => {
@@ -70,7 +70,7 @@ describe('requests of the runs API', { timeout: 60_000 }, () => {
     expect(new Set(answers.map(({ json }) => json.id)).size).toBe(1);
     const other = await send('/v1/runs', query('another thing'), same);
     expect([other.status, reason(other)]).toEqual([409, 'IDEMPOTENCY_KEY_REUSED']);
-    await expect.poll(() => gateway.given().length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => gateway.input().length, { timeout: 10_000 }).toBe(1);
   });
 
   test("H16: another key's run is not there: not to see, follow, stop, retry, resume or answer", async () => {
@@ -80,7 +80,7 @@ describe('requests of the runs API', { timeout: 60_000 }, () => {
     const [ana, eve] = [pair(await gateway.key('ana', ...more)), pair(await gateway.key('eve', ...more))];
     const made = await send('/v1/runs', query('hold this'), { key: ana });
     const id = String(made.json.id);
-    await expect.poll(() => gateway.given().length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => gateway.input().length, { timeout: 10_000 }).toBe(1);
     const tries: readonly [string, object | undefined][] = [
       ['', undefined],
       ['/events', undefined],
@@ -104,7 +104,7 @@ describe('requests of the runs API', { timeout: 60_000 }, () => {
   test('H21: a signal to a run that waits for nothing is refused and changes nothing', async () => {
     const { gateway, send } = await open();
     const made = await send('/v1/runs', query('hold this'));
-    await expect.poll(() => gateway.given().length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => gateway.input().length, { timeout: 10_000 }).toBe(1);
     for (const action of ['approve', 'reject', 'submit_input', '__proto__', '']) {
       const { status } = await send(`/v1/runs/${made.json.id}/signal`, { action, payload: {} });
       expect([action, status >= 400 && status < 500]).toEqual([action, true]);

@@ -24,12 +24,12 @@ import { typed } from '../../support/process/cli.ts';
 /** As it runs for real: a thread of its own for writing runs what was compiled. */
 const built = <T>(file: string) => import(new URL(`../../../dist/${file}.js`, import.meta.url).href) as Promise<T>;
 const ANA: Actor = { id: 'ana', kind: 'person', scopes: ['*'] };
-const TOKEN = 'token-of-the-crowd';
+const TOKEN = 'token-of-many-peers';
 const CALLERS = 128;
 const SENDS = 2_560;
 
 test('every peer in many clients is served, and what was done is proven', { timeout: 180_000 }, async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'tb-crowd-'));
+  const dataDir = await mkdtemp(join(tmpdir(), 'tb-peers-'));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
   const gateway = await openGateway(dataDir);
   const reported: Reported[] = [];
@@ -55,7 +55,7 @@ test('every peer in many clients is served, and what was done is proven', { time
 });
 
 async function openGateway(dataDir: string) {
-  const { openCoreRuntime, SERVING_ROOM } = await built<typeof Compose>('src/runtime/assemble');
+  const { openCoreRuntime } = await built<typeof Compose>('src/runtime/assemble');
   const { createDemoAgent } = await built<typeof DemoAgent>('src/demo/agent');
   const { createHttpHost } = await built<typeof Http>('src/transport/http/server');
   const { createAuthenticator } = await built<typeof Authenticate>('src/auth/authenticate');
@@ -70,7 +70,7 @@ async function openGateway(dataDir: string) {
   let store: SqliteStore | undefined;
   const runtime = await openCoreRuntime({
     dataDir,
-    roomBytes: SERVING_ROOM,
+    serving: true,
     backends: [createDemoAgent({ pause: async () => {} })],
     ids,
     logger: log,

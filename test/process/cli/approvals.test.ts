@@ -23,7 +23,7 @@ test('a question shows the act as it would run, why it is asked, until when, and
     '    Act: send_mail of demo',
     '    Effect: send (held: it runs through this gateway)',
     '    On: ana',
-    '    Asked because: this leaves the house, so a person decides [rule outside-needs-a-human]',
+    '    Asked because: data leaves this host, so a person decides [rule outside-needs-a-human]',
     expect.stringMatching(/^ {4}Answer until: 20\S+Z \(\d+ min left\)$/),
     '    Arguments:',
   ]);
@@ -88,7 +88,7 @@ test('the client that answers from a directory with other rules is not judged by
 });
 
 test('the client that answers from elsewhere is judged by the rules of the gateway', async () => {
-  const rules = `${FIRST_RULES}- { id: nobody-answers, when: { kind: answer }, then: block, say: only at the desk }\n`;
+  const rules = `${FIRST_RULES}- { id: nobody-answers, when: { kind: answer }, then: block, say: only at the terminal }\n`;
   const { dir } = await aLog([WORK], { approve: 'leave open', rules });
   const cwd = await elsewhere('rules:\n  - { id: fine, when: { kind: answer }, then: allow }\n');
   const [, id = ''] = /approve (ask_\w+)/.exec((await typed(() => listApprovals({ data: dir }))).out) ?? [];
@@ -96,7 +96,7 @@ test('the client that answers from elsewhere is judged by the rules of the gatew
   expect(refused).toMatchObject({
     code: 5,
     out: '',
-    err: expect.stringContaining('may not answer this: only at the desk'),
+    err: expect.stringContaining('may not answer this: only at the terminal'),
   });
 });
 
@@ -129,14 +129,14 @@ test.each(['as JSON', 'from a file'])(
     const rules = `${FIRST_RULES}- { id: no-eve, when: { tool: send_mail, arguments: { to: eve } }, then: block, say: not to eve }\n`;
     const { dir } = await aLog([WORK], { approve: 'leave open', rules });
     const { id, task_id } = JSON.parse((await typed(() => listApprovals({ data: dir, json: true }))).out);
-    const given = async (text: string) => {
+    const input = async (text: string) => {
       if (how === 'as JSON') return text;
       const file = join(await aDirectory(), 'arguments.json');
       await writeFile(file, text);
       return `@${file}`;
     };
     const say = async (text: string) =>
-      typed(async () => answer(id, true, undefined, { data: dir, json: true, arguments: await given(text) }));
+      typed(async () => answer(id, true, undefined, { data: dir, json: true, arguments: await input(text) }));
     for (const [text, why] of [
       ['{"to":"eve","text":"hi"}', 'not to eve'],
       ['["cy"]', 'has to be a JSON object'],

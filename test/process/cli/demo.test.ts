@@ -25,7 +25,7 @@ test('a read passes by rule, mail asks, a yes lets it through, and the proof bre
     'event 11   allowed    read_note (name: plan)  [rule reads-are-fine: reading changes nothing]',
     'event 13   succeeded  read_note: plan says: First look, then leap.',
     'event 17   says       agent:demo: plan says: First look, then leap.',
-    'event 23   ASKS       send_mail (to: ana, text: "the plan")  [rule outside-needs-a-human: this leaves the house, so a person decides]',
+    'event 23   ASKS       send_mail (to: ana, text: "the plan")  [rule outside-needs-a-human: data leaves this host, so a person decides]',
     'event 24   question   May agent:demo use send_mail on ana?  (…)',
     'event 29   approved   by local:me  (…)',
     'event 33   effect     outbox.demo.invalid mail to ana (held)',

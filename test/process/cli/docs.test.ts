@@ -53,7 +53,7 @@ async function run(line: string, where: Awaited<ReturnType<typeof aShell>>): Pro
 }
 
 /** Words in capitals stand for something there is. */
-async function aPlace() {
+async function aLocation() {
   const { dir, tasks } = await aLog(['read plan', 'send the plan to ana'], { approve: 'leave open' });
   const shell = await aShell();
   const where = { cwd: shell.cwd, env: { ...shell.env, TOLLBRIDGE_DATA: dir } };
@@ -75,14 +75,14 @@ async function aPlace() {
 }
 
 test('docs/verify.md', async () => {
-  const { where, filled } = await aPlace();
+  const { where, filled } = await aLocation();
   const lines = [...commandsIn('verify'), ...commandsInTables('verify')];
   expect(lines).toHaveLength(11);
   for (const line of lines) expect({ line, ...(await run(filled(line), where)) }).toMatchObject({ line, code: 0 });
 }, 90_000);
 
 test('docs/commands.md', async () => {
-  const { where, filled } = await aPlace();
+  const { where, filled } = await aLocation();
   const lines = commandsIn('commands');
   expect(lines).toHaveLength(14);
   for (const line of lines) expect({ line, ...(await run(filled(line), where)) }).toMatchObject({ line, code: 0 });

@@ -9,7 +9,7 @@ import { showLog } from '../../../src/cli/commands/history/log.ts';
 import { exportAll } from '../../../src/cli/commands/proof/export.ts';
 import { policyCheck } from '../../../src/cli/commands/rules/policy.ts';
 import { serve } from '../../../src/cli/commands/start/serve.ts';
-import { errorMessageOf, trouble } from '../../../src/cli/output/error-output.ts';
+import { errorMessageOf as errorOutputOf, trouble } from '../../../src/cli/output/error-output.ts';
 import { EXIT, exitCodeOf } from '../../../src/cli/output/exit-codes.ts';
 import { FAULT_KINDS, Fault } from '../../../src/model/faults.ts';
 import { startChild } from '../../../src/transport/process/child.ts';
@@ -85,8 +85,8 @@ test.each([
   ['EACCES', '/x cannot be used: this user may not use it'],
 ])('%s from the system is no mistake of ours', (code, sentence) => {
   const thrown = Object.assign(new Error(code), { code, path: '/x', syscall: 'write' });
-  expect(errorMessageOf(thrown)).toMatchObject({ sentence, code: 6, fix: expect.any(String) });
-  expect(errorMessageOf(new Fault('conflict', 'too late', { cause: thrown }))).toEqual({
+  expect(errorOutputOf(thrown)).toMatchObject({ sentence, code: 6, fix: expect.any(String) });
+  expect(errorOutputOf(new Fault('conflict', 'too late', { cause: thrown }))).toEqual({
     sentence: 'too late',
     code: 4,
   });
@@ -128,7 +128,7 @@ test('a gateway whose agents cannot be started says so when it starts, and serve
   const found = await ran(['--config', config, 'doctor']);
   expect(found).toMatchObject({
     code: 1,
-    out: expect.stringContaining('BAD   programs   agents.coder starts no-such-agent'),
+    out: expect.stringContaining('BAD   programs   agents.coder: command no-such-agent'),
   });
 });
 
@@ -168,7 +168,7 @@ test.each([
 });
 
 test('our own mistakes do not look like anybody else’s, and a cause is never a stack trace', async () => {
-  const { sentence, code } = errorMessageOf(new TypeError('x is not a function'));
+  const { sentence, code } = errorOutputOf(new TypeError('x is not a function'));
   expect(sentence).toBe('something went wrong inside the bridge: x is not a function');
   expect(code).toBe(70);
   const { err } = await typed(async () => {
@@ -181,7 +181,7 @@ test('our own mistakes do not look like anybody else’s, and a cause is never a
 test('every fault has an exit code, and the table in the docs is the one in force', async () => {
   for (const kind of FAULT_KINDS) expect(Object.values(EXIT)).toContain(exitCodeOf(new Fault(kind, 'x').kind));
   const page = await readFile(join(import.meta.dirname, '../../../docs/commands.md'), 'utf8');
-  const table = page.split('## How commands end')[1]?.split('\n## ')[0] ?? '';
+  const table = page.split('## Exit codes')[1]?.split('\n## ')[0] ?? '';
   const codes = [...table.matchAll(/^\| +`?(\d+)`? +\|/gm)].map(([, code]) => Number(code));
   expect(codes).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 70, 130]);
   expect(Object.values(EXIT)).toEqual(codes);

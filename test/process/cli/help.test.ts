@@ -38,7 +38,7 @@ test('--help loads the parser, the tree and nothing else', () => {
 test('without a word, and with --help, there is help; it begins with what to try first', async () => {
   const help = await ran(['--help']);
   expect(help.code).toBe(0);
-  expect(help.out).toContain('New here? "tollbridge demo" shows everything in ten seconds');
+  expect(help.out).toContain('New here? "tollbridge demo" shows the whole flow in ten seconds');
   expect(await ran([])).toEqual(help);
 });
 
@@ -139,7 +139,7 @@ test('what can only be one of a few words is completed too', async () => {
 test('zsh and fish say the same with words beside it; for other shells the error lists the supported ones', async () => {
   const zsh = (await typed(() => completion('zsh', createProgram()))).out;
   expect(zsh).toMatch(/^#compdef tollbridge\n/);
-  expect(zsh).toContain("' policy') choices=('show:print the rules as Cedar, exactly as they are evaluated'");
+  expect(zsh).toContain("' policy') choices=('show:print the rules as Cedar, as they are evaluated'");
   const fish = (await typed(() => completion('fish', createProgram()))).out;
   expect(fish).toContain(
     `complete -c tollbridge -n "__tollbridge_at ''" -f -a log -d 'print the log, oldest event first'\n`,
@@ -179,14 +179,14 @@ const installed = Object.keys(TRIED).filter((shell) => spawnSync(shell, ['-c', '
 for (const shell of installed) {
   test(`${shell} completes commands, commands of commands and options, and leaves values to itself`, async () => {
     const { out } = await typed(() => completion(shell, createProgram()));
-    const offered = (...words: readonly string[]) => TRIED[shell]?.(words, out);
-    expect(await offered('appro')).toEqual(['approvals', 'approve']);
-    expect(await offered('policy', '')).toEqual(expect.arrayContaining(['show', 'check', 'test', 'diff']));
-    expect(await offered('--data', 'x', 'keys', 'r')).toEqual(['revoke', 'rotate']);
-    expect(await offered('log', '--f')).toEqual(['--follow']);
-    expect(await offered('init', 'cl')).toEqual(expect.arrayContaining(['claude-desktop', 'claude-code']));
-    expect(await offered('verify', '--keys', '')).not.toContain('--trust');
-    expect(await offered('mcp', '--', 'npx', 'l')).not.toContain('login');
+    const choices = (...words: readonly string[]) => TRIED[shell]?.(words, out);
+    expect(await choices('appro')).toEqual(['approvals', 'approve']);
+    expect(await choices('policy', '')).toEqual(expect.arrayContaining(['show', 'check', 'test', 'diff']));
+    expect(await choices('--data', 'x', 'keys', 'r')).toEqual(['revoke', 'rotate']);
+    expect(await choices('log', '--f')).toEqual(['--follow']);
+    expect(await choices('init', 'cl')).toEqual(expect.arrayContaining(['claude-desktop', 'claude-code']));
+    expect(await choices('verify', '--keys', '')).not.toContain('--trust');
+    expect(await choices('mcp', '--', 'npx', 'l')).not.toContain('login');
   });
 }
 

@@ -121,7 +121,7 @@ test('recorded traffic is put to other rules, and what would change is listed by
     [
       `~ event 11  ${end}  read_note (name: plan)  allow → block (no-plan)`,
       `~ event 23  ${end}  send_mail (to: ana, text: "the plan")  ask → allow (mail-is-fine)`,
-      '3 decisions on record: 2 would change, 0 cannot be told, 1 stay as they were',
+      '3 decisions on record: 2 would change, 0 unknown, 1 stay as they were',
       '',
     ].join('\n'),
   );
@@ -152,7 +152,7 @@ test('what a secret hid from the record is unknown, and not guessed', async () =
   expect(out).toMatch(
     /^\? event \d+ {2}\w{6} {2}send_mail .* the rules look at arguments\.text, redacted in the record\n/m,
   );
-  expect(out).toContain('0 would change, 1 cannot be told');
+  expect(out).toContain('0 would change, 1 unknown');
   expect(code).toBe(0);
 });
 

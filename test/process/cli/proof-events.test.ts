@@ -1,4 +1,5 @@
 /** The log is part of the proof: a database that was edited by hand, cut or put back is found out, and the first bad event is named. */
+
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'libsql';
@@ -6,6 +7,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { exportAll } from '../../../src/cli/commands/proof/export.ts';
 import { verify } from '../../../src/cli/commands/proof/verify.ts';
 import { systemClock } from '../../../src/core/clock.ts';
+import type { EventDraft } from '../../../src/model/events.ts';
 import { eventLeaf } from '../../../src/receipt/merkle/event-hash.ts';
 import { inclusionProof, verifyLeaf } from '../../../src/receipt/merkle/proofs.ts';
 import { createCheckpoints } from '../../../src/receipt/seal/checkpoints.ts';
@@ -35,7 +37,11 @@ async function signed(at = dir, before?: string) {
 /** Something else happens. */
 async function more(): Promise<void> {
   const runtime = await openCoreRuntime({ dataDir: dir });
-  const event = { event: 'vendor.tollbridge.note', resource: { object: 'gateway', id: 'here' }, payload: {} };
+  const event: EventDraft = {
+    event: 'vendor.tollbridge.note',
+    resource: { object: 'gateway', id: 'here' },
+    payload: {},
+  };
   await runtime.log.commit({ decide: () => ({ events: [event] }) });
   await runtime.close();
 }

@@ -159,11 +159,11 @@ test('a person at a terminal is reported in sentences, and only what they want t
 });
 
 test('on a narrow terminal lines are folded between words, and columns stay columns', () => {
-  expect(folded('  event 21   ASKS       send_mail (to: ana)  [rule out: this leaves the house]', 44, 24)).toBe(
+  expect(folded('  event 21   ASKS       send_mail (to: ana)  [rule out: data leaves this host]', 44, 24)).toBe(
     [
       '  event 21   ASKS       send_mail (to: ana)',
-      '                        [rule out: this',
-      '                        leaves the house]',
+      '                        [rule out: data',
+      '                        leaves this host]',
     ].join('\n'),
   );
   expect(folded('as it   is', undefined)).toBe('as it   is');

@@ -109,13 +109,13 @@ for (const open of hasTmux ? [inTmux] : []) {
     await aLog(['send the plan to ana'], { approve: 'leave open', at: join(shell.cwd, 'd') });
     const terminal = await open(shell);
     await terminal.command('tollbridge --data d serve --port 0; echo "ended $?"');
-    const first = await terminal.shows(/answered, with: .*approvals {2}\(1 waits\)$/);
+    const first = await terminal.shows(/Approvals: .*approvals {2}\(1 pending\)$/);
     expect(first).toMatch(/^tollbridge listens on http:\/\/127\.0\.0\.1:\d+ {2}\(token \S+\)$/m);
     await terminal.interrupt();
     await terminal.shows(/^stopping: running work is ended, approvals stay pending$/);
     await terminal.shows(/^ended 0$/);
     await terminal.command('tollbridge --data d serve --port 0; echo "ended $?"');
-    await terminal.shows(/\(1 waits\)$/, 2);
+    await terminal.shows(/\(1 pending\)$/, 2);
     await terminal.interrupt();
     await terminal.shows(/^ended 0$/, 2);
   }, 60_000);

@@ -56,9 +56,9 @@ function user(dir: string, url: string) {
     },
   ];
   const learned: string[] = [];
-  const places = { vaults, env: {}, learn: (value: string) => void learned.push(value) };
-  const secretWriter = createSecretWriter({ ...places, clock: systemClock });
-  const deps = { log: QUIET, clock: systemClock, ids: createIds(), secret: createSecrets(places), ...secretWriter };
+  const locations = { vaults, env: {}, learn: (value: string) => void learned.push(value) };
+  const secretWriter = createSecretWriter({ ...locations, clock: systemClock });
+  const deps = { log: QUIET, clock: systemClock, ids: createIds(), secret: createSecrets(locations), ...secretWriter };
   const tools = createUpstream('search', { url, sign_in: {} }, deps);
   onTestFinished(() => tools.close?.());
   const pass = async () => {
@@ -127,7 +127,7 @@ test('signing in again replaces what there was, with the registration there is',
   const { guarded, config } = await opened({}, `{ redirect: "http://127.0.0.1:${await aFreePort()}/back" }`);
   await signsIn(config);
   expect((await signsIn(config)).code).toBe(0);
-  expect(guarded.seen).toEqual(['registered somebody', 'gave a token for /mcp', 'gave a token for /mcp']);
+  expect(guarded.seen).toEqual(['registered a person', 'gave a token for /mcp', 'gave a token for /mcp']);
 });
 
 test('an answer from another authorization server is none, and neither is a refusal', { timeout: 60_000 }, async () => {

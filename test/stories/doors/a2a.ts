@@ -50,8 +50,8 @@ export function openA2a(version: string): OpenWire {
     }
 
     return {
-      async say(given, { on }) {
-        const frame = given as JsonObject;
+      async say(input, { on }) {
+        const frame = input as JsonObject;
         if (frame.hang_up) return line.abort();
         if (typeof frame.path === 'string') {
           const answer = await fetch(`${url}${frame.path}`, { headers: common });

@@ -51,9 +51,9 @@ const open: OpenWire = async (world, hear) => {
   }
 
   /** Someone at another door answers the question that is open. */
-  async function answer(given: JsonObject): Promise<void> {
+  async function answer(input: JsonObject): Promise<void> {
     const { data } = await runtime.bridge.list<AskRecord & Row>(ana, { object: 'ask', where: { state: 'open' } });
-    const body = { ask_id: data[0]?.id ?? '', ...given } as { ask_id: string };
+    const body = { ask_id: data[0]?.id ?? '', ...input } as { ask_id: string };
     await runtime.bridge.submit({ kind: 'ask.answer', actor: ana, body });
   }
 

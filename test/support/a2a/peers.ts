@@ -45,8 +45,8 @@ async function listening(handler: (request: IncomingMessage, response: ServerRes
 
 export function cardFor(url: string, more: object = {}): object {
   return {
-    name: 'stranger',
-    description: 'a stranger',
+    name: 'outsider',
+    description: 'an outsider',
     version: '1',
     supportedInterfaces: [
       { url: `${url}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
@@ -163,8 +163,8 @@ export async function openOldPeer(): Promise<string> {
   const app = express();
   const url = await listening((request, response) => app(request, response));
   const card: OldCard = {
-    name: 'stranger',
-    description: 'an older stranger',
+    name: 'outsider',
+    description: 'an older outsider',
     version: '1',
     protocolVersion: '0.3.0',
     url: `${url}/rpc`,

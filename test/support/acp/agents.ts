@@ -61,7 +61,7 @@ export function asksById(agent: End, answers: unknown[]): void {
 }
 
 /** Offers to be asked no more, twice and first; or offers nothing else. */
-export function offersAlways(agent: End, answers: unknown[], only = false): void {
+export function supportsAlways(agent: End, answers: unknown[], only = false): void {
   const always = [
     { optionId: 'always-tool', name: 'Always this tool', kind: 'allow_always' },
     { optionId: 'always-all', name: 'Always', kind: 'allow_always' },

@@ -34,12 +34,15 @@ export interface ConsoleGateway {
   restart(): Promise<void>;
 }
 
-export const DESK: PageOptions = { width: 1280, height: 800 };
+export const DESKTOP: PageOptions = { width: 1280, height: 800 };
 
 /** `more` writes files beside the configuration and gives what to add to it. */
-export async function openConsole(given = '', more?: (dir: string) => Promise<string>): Promise<ConsoleGateway> {
+export async function openConsole(
+  configuration = '',
+  more?: (dir: string) => Promise<string>,
+): Promise<ConsoleGateway> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-console-'));
-  const config = `${given}${(await more?.(dir)) ?? ''}`;
+  const config = `${configuration}${(await more?.(dir)) ?? ''}`;
   if (config) await writeFile(join(dir, 'tollbridge.yaml'), config);
   const start = async (port: number) => startGateway(await configIn(dir, { data: join(dir, 'data'), port }));
   const at: ConsoleGateway = {
@@ -61,7 +64,7 @@ export async function openConsole(given = '', more?: (dir: string) => Promise<st
       expect(status).toBe(202);
       return body.id;
     },
-    async page(options = DESK) {
+    async page(options = DESKTOP) {
       const page = watched(await openPage(options));
       await page.goto((await at.gateway.consoleLink?.()) ?? '');
       await page.locator('nav').waitFor();

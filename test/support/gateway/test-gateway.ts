@@ -27,6 +27,7 @@ import type {
 import { type CoreRuntime, type CoreRuntimeOptions, openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { ana } from './actors.ts';
 import { type FakeClock, fakeClock, sequentialIds } from './clock.ts';
+import { forgetTestStore, openTestStore } from './test-store.ts';
 
 export interface TestGatewayOptions {
   readonly dir?: string;
@@ -109,6 +110,7 @@ export async function openTestGateway(options: TestGatewayOptions = {}): Promise
     ...(options.redactor && { redactor: options.redactor }),
     ...(options.logger && { logger: options.logger }),
     replace: {
+      openStore: openTestStore,
       ...(options.store && { store: options.store }),
       ...(options.issuer && { issuer: options.issuer }),
     },
@@ -121,7 +123,10 @@ export async function openTestGateway(options: TestGatewayOptions = {}): Promise
   };
   onTestFinished(async () => {
     await close();
-    if (!options.dir) await rm(dir, { recursive: true, force: true });
+    if (!options.dir) {
+      forgetTestStore(dir);
+      await rm(dir, { recursive: true, force: true });
+    }
   });
   if (options.started !== false) await runtime.start();
   const { bridge } = runtime;
@@ -266,6 +271,6 @@ export function states(events: readonly CoreEvent[]): string[] {
 }
 
 /** Where in the log an event stands. */
-export function placeOf(event: CoreEvent): number {
+export function locationOf(event: CoreEvent): number {
   return position(event.id) ?? -1;
 }

@@ -23,7 +23,7 @@ export interface Dialect {
   /** Breaks every stream. */
   cut(): void;
   /** Resolves once a task was given. */
-  given(count?: number): Promise<void>;
+  input(count?: number): Promise<void>;
   /** Answers in its stead when it returns true. */
   instead(answer: (request: IncomingMessage, response: ServerResponse) => boolean): void;
   /** Without it there is no list of permission requests. */
@@ -167,7 +167,7 @@ export async function openDialect(): Promise<Dialect> {
     cut() {
       for (const { response } of streams) response.destroy();
     },
-    async given(wanted = 1) {
+    async input(wanted = 1) {
       while (tasks.size < wanted) await new Promise<void>((resolve) => waiting.push(resolve));
     },
     instead(answer) {

@@ -110,10 +110,10 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
   };
 
   async function call(method: string, path: string, body?: unknown, more: Record<string, string> = {}) {
-    const given = body === undefined ? {} : { 'content-type': 'application/json' };
+    const input = body === undefined ? {} : { 'content-type': 'application/json' };
     const answer = await fetch(`${url}${path}`, {
       method,
-      headers: headers({ ...given, ...more }),
+      headers: headers({ ...input, ...more }),
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     const said = await answer.text();
@@ -134,9 +134,9 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
     headers,
     room,
     async task(said = 'hello') {
-      const place = await room();
-      const { body } = await call('POST', `/v1/sessions/${place.session}/tasks`, { input: text(said) });
-      return { ...place, task: body.id as string };
+      const location = await room();
+      const { body } = await call('POST', `/v1/sessions/${location.session}/tasks`, { input: text(said) });
+      return { ...location, task: body.id as string };
     },
     revoke(token) {
       people[token] = undefined;

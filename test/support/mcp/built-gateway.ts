@@ -15,7 +15,7 @@ const RULES = `rules:
   - { id: no-unknown, when: { effect: unknown }, unless: { tool: [echo, forced, calls_back, acme/allowed, region] }, then: block, say: nobody knows what it does }
 `;
 
-export interface Place {
+export interface Location {
   readonly dir: string;
   readonly data: string;
   readonly config: string;
@@ -24,12 +24,12 @@ export interface Place {
   readonly server: readonly string[];
 }
 
-export async function aPlace(more: (place: Omit<Place, 'config'>) => string = () => ''): Promise<Place> {
+export async function aLocation(more: (location: Omit<Location, 'config'>) => string = () => ''): Promise<Location> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-hostile-mcp-'));
   const [data, contacts, config] = [join(dir, 'data'), join(dir, 'contacts.jsonl'), join(dir, 'tollbridge.yaml')];
-  const place = { dir, data, contacts, server: [process.execPath, SERVER, contacts, data] };
-  await writeFile(config, `data: ${data}\n${RULES}${more(place)}`);
-  return { ...place, config };
+  const location = { dir, data, contacts, server: [process.execPath, SERVER, contacts, data] };
+  await writeFile(config, `data: ${data}\n${RULES}${more(location)}`);
+  return { ...location, config };
 }
 
 export interface Running {
@@ -54,17 +54,17 @@ export function start(args: readonly string[], env: Readonly<Record<string, stri
   };
 }
 
-export interface Served extends Place, Running {
+export interface Served extends Location, Running {
   readonly url: string;
   readonly token: string;
 }
 
 export async function serve(
-  more: (place: Omit<Place, 'config'>) => string,
+  more: (location: Omit<Location, 'config'>) => string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Served> {
-  const place = await aPlace(more);
-  const running = start(['--config', place.config, 'serve', '--port', '0', '--json'], env);
+  const location = await aLocation(more);
+  const running = start(['--config', location.config, 'serve', '--port', '0', '--json'], env);
   const line = await new Promise<string>((resolve, reject) => {
     let text = '';
     running.child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
@@ -74,16 +74,16 @@ export async function serve(
     running.child.once('close', () => reject(new Error(`ended before it listened: ${text}`)));
   });
   const { url, token } = JSON.parse(line) as { url: string; token: string };
-  return { ...place, ...running, url, token };
+  return { ...location, ...running, url, token };
 }
 
 /** How many acts the server has seen. */
-export function seen({ contacts }: Pick<Place, 'contacts'>): number {
+export function seen({ contacts }: Pick<Location, 'contacts'>): number {
   return readContacts(contacts).length;
 }
 
 /** Why frames of this method were refused, by the log. */
-export async function refusals({ data }: Pick<Place, 'data'>, method: string): Promise<string[]> {
+export async function refusals({ data }: Pick<Location, 'data'>, method: string): Promise<string[]> {
   const events: CoreEvent[] = await readEvents(data, ['vendor.tollbridge.decided']);
   return events.flatMap(({ payload }) => {
     const { action, decision } = payload as {
@@ -95,7 +95,7 @@ export async function refusals({ data }: Pick<Place, 'data'>, method: string): P
 }
 
 /** What the oracle says of everything so far; the place is gone afterwards. */
-export async function judge({ dir, data, contacts }: Place): Promise<string[]> {
+export async function judge({ dir, data, contacts }: Location): Promise<string[]> {
   const found = await checkActs(data, readContacts(contacts));
   forgetLogs();
   await rm(dir, { recursive: true, force: true, maxRetries: 3 });

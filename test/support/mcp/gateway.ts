@@ -13,7 +13,7 @@ import { createIds, systemClock } from '../../../src/core/clock.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { AgentBackend, Authenticate, Closable, Deps, Logger, ToolBackend } from '../../../src/ports/index.ts';
-import { type CoreRuntime, openCoreRuntime, SERVING_ROOM } from '../../../src/runtime/assemble.ts';
+import { type CoreRuntime, openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
 
 export const VISITOR: Actor = { id: 'visitor', kind: 'person', scopes: ['*'] };
@@ -69,7 +69,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
   );
   const runtime = await openCoreRuntime({
     dataDir: dir,
-    roomBytes: SERVING_ROOM,
+    serving: true,
     ids,
     tools: [...tools, ...(options.tools ?? [])],
     backends: options.agents ?? [],

@@ -47,8 +47,8 @@ export interface SceneOptions extends UpstreamOptions {
   readonly common?: boolean;
 }
 
-export async function openScene(given: SceneOptions = {}): Promise<Scene> {
-  const { rules, config, gateway: more, others, common, ...options } = given;
+export async function openScene(input: SceneOptions = {}): Promise<Scene> {
+  const { rules, config, gateway: more, others, common, ...options } = input;
   const upstream = await openUpstream(options);
   const gateway = await openMcpGateway({
     upstreams: { u: { url: upstream.url, ...config }, ...others },
@@ -131,10 +131,10 @@ export async function openLegacyClient(
     opened: first.frames[0],
     session,
     post,
-    request: (method, given = {}, answer) =>
+    request: (method, input = {}, answer) =>
       exchange(url, {
         headers: known,
-        body: { jsonrpc: '2.0', id: ++count, method, params: given },
+        body: { jsonrpc: '2.0', id: ++count, method, params: input },
         async frame(frame) {
           const said = frame.method && frame.id !== undefined ? answer?.(frame) : undefined;
           if (said) await post({ id: frame.id, ...said });

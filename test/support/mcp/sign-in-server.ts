@@ -144,7 +144,7 @@ export async function openGuarded(options: GuardedOptions = {}): Promise<Guarded
       const { redirect_uris } = JSON.parse(text);
       const client_id = randomUUID();
       clients.set(client_id, redirect_uris);
-      seen.push('registered somebody');
+      seen.push('registered a person');
       return json(201, { client_id, redirect_uris, token_endpoint_auth_method: 'none' });
     }
     if (at.pathname !== '/token') return json(404, {});

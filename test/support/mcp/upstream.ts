@@ -121,7 +121,7 @@ export function buildServer(
       params,
       args: params.arguments ?? {},
       ctx,
-      notify: (name, given) => ctx.mcpReq.notify({ method: name, params: given } as Loose),
+      notify: (name, input) => ctx.mcpReq.notify({ method: name, params: input } as Loose),
       async input(requests) {
         if (era === 'legacy') {
           const pairs = Object.entries(requests).map(async ([key, request]) => {
@@ -129,8 +129,8 @@ export function buildServer(
           });
           return Object.fromEntries(await Promise.all(pairs));
         }
-        const given = (ctx.mcpReq.inputResponses ?? {}) as Loose;
-        if (Object.keys(requests).every((key) => given[key])) return given;
+        const input = (ctx.mcpReq.inputResponses ?? {}) as Loose;
+        if (Object.keys(requests).every((key) => input[key])) return input;
         throw new NeedsInput({ resultType: 'input_required', inputRequests: requests, requestState: 'upstream-state' });
       },
     };

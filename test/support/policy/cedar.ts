@@ -8,7 +8,7 @@ import { loadPolicies } from '../../../src/policy/rules/load.ts';
 import { readAct } from '../../../src/runtime/read-act.ts';
 
 export const engineFor = async (text: string) =>
-  createCedarEngine({ read: readAct, policies: await loadPolicies({ files: [{ name: 'house.cedar', text }] }) });
+  createCedarEngine({ read: readAct, policies: await loadPolicies({ files: [{ name: 'own.cedar', text }] }) });
 
 export const judge = async (text: string, change: object = {}): Promise<Decision> =>
   (await engineFor(text)).judge(anAction(change));

@@ -38,7 +38,7 @@ export interface Serving {
   call(tool: string, args: JsonObject): Promise<Answer>;
   contacts(): readonly Contact[];
   /** The words of all work that the recording agent was given, in order. */
-  given(): readonly string[];
+  input(): readonly string[];
   /** A key, as `keys create NAME ...` makes it. */
   key(name: string, ...options: string[]): Promise<string>;
   events(...kinds: string[]): Promise<CoreEvent[]>;
@@ -129,7 +129,7 @@ export async function serving(options: ServingOptions = {}): Promise<Serving> {
         body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: args, _meta: MCP_META } },
       }),
     contacts: () => readContacts(seen),
-    given: () => readContacts(work).map(({ arguments: { text } }) => String(text)),
+    input: () => readContacts(work).map(({ arguments: { text } }) => String(text)),
     async key(name, ...more) {
       const made = program(['--config', file, '--data', data, 'keys', 'create', name, ...more, '--json'], { cwd: dir });
       const { out, err } = await made.ended;

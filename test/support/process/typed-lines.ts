@@ -29,7 +29,7 @@ export function commandsIn(text: string): readonly string[] {
   return blocks.flatMap((block) => block.split('\n')).flatMap((line) => line.replace(/ {2,}#.*$/, '') || []);
 }
 
-export async function aPlace() {
+export async function aLocation() {
   const { dir } = await aLog(['read plan', 'send the plan to ana', 'send the plan to bob'], {
     approve: 'leave open',
     apart: true,
@@ -66,7 +66,7 @@ export async function aPlace() {
   const where = { cwd, env: { ...env, XDG_CONFIG_HOME: join(cwd, '.config'), TOLLBRIDGE_DATA: dir } };
   return where;
 }
-type Place = Awaited<ReturnType<typeof aPlace>>;
+type Location = Awaited<ReturnType<typeof aLocation>>;
 
 /** Commands in the middle of a sentence or in a table. */
 export function namedIn(text: string): readonly string[] {
@@ -79,7 +79,7 @@ export function namedIn(text: string): readonly string[] {
 export async function run(
   line: string,
   { says, until, stays }: Try,
-  where: Place,
+  where: Location,
 ): Promise<{ code: number; said: string }> {
   const real = line
     .replace('/run/user/1000/', `${where.cwd}/`)

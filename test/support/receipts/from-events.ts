@@ -32,7 +32,7 @@ function event(n: number, kind: string, payload: JsonObject, more: Partial<CoreE
     sequence: n,
     payload,
     ...more,
-  };
+  } as CoreEvent;
 }
 
 export function reported(events: readonly [kind: string, payload: JsonObject, more?: Partial<CoreEvent>][]) {

@@ -1,4 +1,4 @@
-/** Receipts as a gateway issues them, with its own keys and a stranger's, and as a forger would leave them. */
+/** Receipts as a gateway issues them, with its own keys and an outsider's, and as a forger would leave them. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -25,8 +25,8 @@ export type MortalLife = ReturnType<typeof lifeOf> & {
 export const settings = { inlineLimit: 300, graceMs: 50, sweepMs: 50 };
 
 export async function openMortal(options: LifeOptions = {}): Promise<MortalLife> {
-  const { dir: given, rules = ALLOW_ALL, ...rest } = options;
-  const dir = given ?? (await freshDir());
+  const { dir: input, rules = ALLOW_ALL, ...rest } = options;
+  const dir = input ?? (await freshDir());
   const life = mortality();
   const runtime = await openCoreRuntime({
     policy: { load: async () => ({ rules, files: [] }) },

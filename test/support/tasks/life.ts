@@ -18,6 +18,7 @@ import { isTerminal } from '../../../src/model/words.ts';
 import type { Accepted, Row } from '../../../src/ports/index.ts';
 import { type CoreRuntime, type CoreRuntimeOptions, openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { eventually } from '../eventually.ts';
+import { forgetTestStore, openTestStore } from '../gateway/test-store.ts';
 
 export const ana: Actor = { id: 'ana', kind: 'person', scopes: ['*'], interactive: true };
 export const bo: Actor = { id: 'bo', kind: 'person', scopes: ['*'], interactive: true };
@@ -39,7 +40,10 @@ export function afterwards(clear: () => Promise<unknown>): void {
 
 export async function freshDir(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-life-'));
-  afterwards(() => rm(dir, { recursive: true, force: true }));
+  afterwards(async () => {
+    forgetTestStore(dir);
+    await rm(dir, { recursive: true, force: true });
+  });
   return dir;
 }
 
@@ -79,11 +83,12 @@ export interface Life {
 }
 
 export async function openLife(options: LifeOptions = {}): Promise<Life> {
-  const { dir: given, rules = ALLOW_ALL, ...rest } = options;
-  const dir = given ?? (await freshDir());
+  const { dir: input, rules = ALLOW_ALL, ...rest } = options;
+  const dir = input ?? (await freshDir());
   const runtime = await openCoreRuntime({
     policy: { load: async () => ({ rules, files: [] }) },
     ...rest,
+    replace: { openStore: openTestStore, ...rest.replace },
     dataDir: dir,
   });
   let open = true;

@@ -1,9 +1,11 @@
 /** A gateway with a secret planted everywhere one can be said: by agents, tools, rules, people and services. */
+
 import { join } from 'node:path';
 import pino from 'pino';
 import { expect } from 'vitest';
 import type { Actor } from '../../../src/model/actions.ts';
 import type { Command, CommandBody, CommandKind } from '../../../src/model/commands.ts';
+import { vendorEvent } from '../../../src/model/events.ts';
 import type { PolicyEngine } from '../../../src/ports/index.ts';
 import { bag, KNOWN, looks, MARK, sentence } from './canaries.ts';
 import { type Life, openLife, until } from './life.ts';
@@ -11,8 +13,8 @@ import { type Script, scripted, stopped, text, toolbox } from './script.ts';
 
 /** Everywhere an agent can say something. */
 const tells: Script = async ({ sink, work }) => {
-  const given = JSON.stringify(work.task.input);
-  if (work.task.metadata.whole) expect(given).toContain(MARK); // the agent gets what was meant for it
+  const input = JSON.stringify(work.task.input);
+  if (work.task.metadata.whole) expect(input).toContain(MARK); // the agent gets what was meant for it
   await sink.emit(text(sentence(), { metadata: bag() }));
   await sink.emit({
     event: 'vendor.tollbridge.message_delta',
@@ -221,7 +223,7 @@ export async function plant(life: Life): Promise<void> {
   // Lived through again, with other secrets in place of the first.
   await submit('task.replay', { task_id: done.resource.id, reason: sentence() });
   const events = await life.events(done.resource.id);
-  const fact = events.find(({ event }) => event === 'com.example.said')!;
+  const fact = events.find(({ event }) => event === vendorEvent('com.example.said'))!;
   await submit('task.replay', {
     task_id: done.resource.id,
     mode: 'with_overrides',

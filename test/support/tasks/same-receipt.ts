@@ -8,8 +8,8 @@ import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
  */
 export function sameText(receipt: Receipt): string {
   const { receipt_id: _receipt, chain: _chain, signatures: _signatures, identifiers, subject, ...rest } = receipt;
-  const { task_id: _task, ...places } = identifiers;
-  return canonicalJson({ ...rest, identifiers: places, subject: subject.object });
+  const { task_id: _task, ...locations } = identifiers;
+  return canonicalJson({ ...rest, identifiers: locations, subject: subject.object });
 }
 
 export function sameReceipt(one: Receipt, other: Receipt): boolean {

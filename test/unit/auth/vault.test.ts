@@ -8,7 +8,7 @@ import { asFault } from '../../../src/model/faults.ts';
 
 const NOW = '2026-11-16T00:00:00.000Z';
 
-async function place() {
+async function location() {
   const dir = await mkdtemp(join(tmpdir(), 'tb-vault-'));
   onTestFinished(() => rm(dir, { recursive: true }));
   return { dir, path: join(dir, 'v', 'secrets.json'), key: { file: join(dir, 'v', 'secrets.key') }, env: {} };
@@ -24,7 +24,7 @@ async function said(attempt: Promise<unknown>): Promise<string> {
 }
 
 test('what goes in comes out under its name, and only there', async () => {
-  const at = await place();
+  const at = await location();
   const vault = openVaultFile(at);
   expect(await vault.get('github')).toBeUndefined();
   await vault.set('github', 'ghp_correct-horse', NOW);
@@ -42,7 +42,7 @@ test('what goes in comes out under its name, and only there', async () => {
 });
 
 test('the file and its key are private, and the file holds no value', async () => {
-  const at = await place();
+  const at = await location();
   await openVaultFile(at).set('github', 'ghp_correct-horse', NOW);
   const text = await readFile(at.path, 'utf8');
   expect(text).not.toContain('correct-horse');
@@ -55,7 +55,7 @@ test('the file and its key are private, and the file holds no value', async () =
 });
 
 test('the same value twice is not the same bytes', async () => {
-  const at = await place();
+  const at = await location();
   const vault = openVaultFile(at);
   await vault.set('a', 'the same value', NOW);
   await vault.set('b', 'the same value', NOW);
@@ -65,7 +65,7 @@ test('the same value twice is not the same bytes', async () => {
 });
 
 test('a value that was moved, changed or cut is damaged, never another value', async () => {
-  const at = await place();
+  const at = await location();
   const vault = openVaultFile(at);
   await vault.set('a', 'value of a', NOW);
   await vault.set('b', 'value of b', NOW);
@@ -85,7 +85,7 @@ test('a value that was moved, changed or cut is damaged, never another value', a
 });
 
 test('another key opens nothing and writes nothing', async () => {
-  const at = await place();
+  const at = await location();
   await openVaultFile(at).set('a', 'value of a', NOW);
   const before = await readFile(at.path, 'utf8');
   await writeFile(at.key.file, `${Buffer.alloc(32, 7).toString('base64')}\n`);
@@ -96,7 +96,7 @@ test('another key opens nothing and writes nothing', async () => {
 });
 
 test('a passphrase opens it too, and only the right one', async () => {
-  const { path } = await place();
+  const { path } = await location();
   const with_ = (env: Record<string, string>) => openVaultFile({ path, key: { passphraseEnv: 'SESAME' }, env });
   await with_({ SESAME: 'open' }).set('a', 'value of a', NOW);
   expect(await with_({ SESAME: 'open' }).get('a')).toBe('value of a');
@@ -110,13 +110,13 @@ test('a passphrase opens it too, and only the right one', async () => {
 });
 
 test('two who write at once both keep what they wrote', async () => {
-  const at = await place();
+  const at = await location();
   await Promise.all(['a', 'b', 'c', 'd'].map((name) => openVaultFile(at).set(name, `value of ${name}`, NOW)));
   for (const name of ['a', 'b', 'c', 'd']) expect(await openVaultFile(at).get(name)).toBe(`value of ${name}`);
 });
 
 async function two() {
-  const { path, key } = await place();
+  const { path, key } = await location();
   const vaults: VaultSource[] = [
     { name: 'main', provider: 'file', path, key },
     { name: 'env', provider: 'env', prefix: 'TB_' },

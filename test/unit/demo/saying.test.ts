@@ -138,11 +138,11 @@ describe('what it says and does', () => {
 
   test('work that is handed over comes back with its own task and receipt', async () => {
     const bridge = new FakeBridge();
-    const given: string[] = [];
+    const input: string[] = [];
     const handOver =
       (state: string): HandOver =>
       async (to, work, from, accepted) => {
-        given.push(`${from.id} gives "${work}" to ${to}`);
+        input.push(`${from.id} gives "${work}" to ${to}`);
         await accepted('task_2');
         return { task_id: 'task_2', receipt_id: 'receipt_2', state, text: 'plan is read.' };
       };
@@ -153,7 +153,7 @@ describe('what it says and does', () => {
     };
     expect((await start('COMPLETED')).state).toBe('COMPLETED');
     expect((await start('FAILED')).state).toBe('COMPLETED');
-    expect(given[0]).toBe('task_1 gives "read plan" to bea');
+    expect(input[0]).toBe('task_1 gives "read plan" to bea');
     expect(bridge.of('agent.handoff')).toEqual([
       { target_agent: 'bea', task_id: 'task_2', status: 'accepted' },
       { target_agent: 'bea', task_id: 'task_2', receipt_id: 'receipt_2', status: 'completed' },

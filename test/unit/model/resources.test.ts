@@ -21,7 +21,7 @@ const EXAMPLES: Readonly<Record<ResourceKind, Record<string, unknown>>> = {
     tools: ['read_*'],
     quota_id: null,
   }),
-  workspace: enveloped('workspace', { name: 'house', root: 'file:///srv/house', default_branch_id: null }),
+  workspace: enveloped('workspace', { name: 'gateway', root: 'file:///srv/work', default_branch_id: null }),
   session: enveloped('session', { workspace_id: 'workspace_1', state: 'IDLE', transcript: { message_count: 0 } }),
   task: enveloped('task', {
     session_id: 'session_1',
@@ -136,7 +136,7 @@ describe('the sixteen resources', () => {
 });
 
 describe('words we have not met', () => {
-  const places: readonly [ResourceKind, string][] = [
+  const locations: readonly [ResourceKind, string][] = [
     ['task', 'status'],
     ['session', 'state'],
     ['outcome', 'status'],
@@ -149,7 +149,7 @@ describe('words we have not met', () => {
     ['memory', 'scope'],
     ['quota', 'scope'],
   ];
-  test.each(places)('%s.%s keeps them', (kind, member) => {
+  test.each(locations)('%s.%s keeps them', (kind, member) => {
     const strange = { ...EXAMPLES[kind], [member]: 'SOMETHING_NEW' };
     expect(check(RESOURCES[kind], strange, kind)).toHaveProperty(member, 'SOMETHING_NEW');
   });

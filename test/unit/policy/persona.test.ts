@@ -60,8 +60,8 @@ describe('what a persona lacks', () => {
     [
       'a handoff to someone else',
       { handoffs: ['team-*'] },
-      { kind: 'handoff', target: 'stranger' },
-      'persona reviewer may not hand off to stranger',
+      { kind: 'handoff', target: 'outsider' },
+      'persona reviewer may not hand off to outsider',
     ],
     [
       'a handoff to nobody',

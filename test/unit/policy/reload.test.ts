@@ -170,7 +170,7 @@ describe('watching files', () => {
   const start = async (path: string, watch: readonly string[]) => {
     changes = [];
     policy = createReloadablePolicy({
-      load: async () => ({ files: [{ name: 'house.yaml', text: await readFile(path, 'utf8') }] }),
+      load: async () => ({ files: [{ name: 'own.yaml', text: await readFile(path, 'utf8') }] }),
       onChange: (change) => changes.push(change),
       watch,
       debounceMs: 5,
@@ -188,14 +188,14 @@ describe('watching files', () => {
   });
 
   test('a file written in place', async () => {
-    const path = join(dir, 'house.yaml');
+    const path = join(dir, 'own.yaml');
     await writeFile(path, ALLOW);
     await start(path, [path]);
     await writeFile(path, BLOCK);
     await decides('shut');
   });
   test('a file replaced by another, again and again', async () => {
-    const path = join(dir, 'house.yaml');
+    const path = join(dir, 'own.yaml');
     await writeFile(path, ALLOW);
     await start(path, [path]);
     for (const [text, rule] of [
@@ -209,7 +209,7 @@ describe('watching files', () => {
     }
   });
   test('a bad file, then a good one', async () => {
-    const path = join(dir, 'house.yaml');
+    const path = join(dir, 'own.yaml');
     await writeFile(path, ALLOW);
     await start(path, [path]);
     await writeFile(path, BROKEN);
@@ -219,7 +219,7 @@ describe('watching files', () => {
     await decides('shut');
   });
   test('a file that goes away leaves the old policy in force', async () => {
-    const path = join(dir, 'house.yaml');
+    const path = join(dir, 'own.yaml');
     await writeFile(path, ALLOW);
     await start(path, [path]);
     await unlink(path);
@@ -227,7 +227,7 @@ describe('watching files', () => {
     expect(policy.judge(write).rule_id).toBe('open');
   });
   test('a directory', async () => {
-    const path = join(dir, 'house.yaml');
+    const path = join(dir, 'own.yaml');
     await writeFile(path, ALLOW);
     await start(path, [dir]);
     await writeFile(path, BLOCK);
@@ -236,18 +236,18 @@ describe('watching files', () => {
   test('mounted configuration, swapped as a whole', async () => {
     await mkdir(join(dir, 'v1'));
     await mkdir(join(dir, 'v2'));
-    await writeFile(join(dir, 'v1', 'house.yaml'), ALLOW);
-    await writeFile(join(dir, 'v2', 'house.yaml'), BLOCK);
+    await writeFile(join(dir, 'v1', 'own.yaml'), ALLOW);
+    await writeFile(join(dir, 'v2', 'own.yaml'), BLOCK);
     await symlink('v1', join(dir, '..data'));
-    await symlink(join('..data', 'house.yaml'), join(dir, 'house.yaml'));
-    await start(join(dir, 'house.yaml'), [join(dir, 'house.yaml')]);
+    await symlink(join('..data', 'own.yaml'), join(dir, 'own.yaml'));
+    await start(join(dir, 'own.yaml'), [join(dir, 'own.yaml')]);
     await symlink('v2', join(dir, '..new'));
     await rename(join(dir, '..new'), join(dir, '..data'));
     await decides('shut');
   });
   test('a place that does not exist yet', async () => {
     const later = join(dir, 'later');
-    const path = join(later, 'house.yaml');
+    const path = join(later, 'own.yaml');
     await start(path, [path]);
     expect(changes.at(-1)?.outcome).toBe('refused');
     await mkdir(later);

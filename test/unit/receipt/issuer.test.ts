@@ -98,8 +98,8 @@ describe('an account', () => {
 
   test('counts the events of the commit that ends the task without taking them in', () => {
     const running = account(log.filter((event) => event.sequence <= 16));
-    const place = { resource: { object: 'task', id: 'task_fix' }, task_id: 'task_fix' };
-    const draft = (event: string, payload: JsonObject): EventDraft => ({ ...place, event, payload });
+    const location = { resource: { object: 'task', id: 'task_fix' }, task_id: 'task_fix' };
+    const draft = (event: string, payload: JsonObject): EventDraft => ({ ...location, event, payload }) as EventDraft;
     const last = [
       draft('vendor.tollbridge.ask_closed', {
         ask_id: 'ask_1',
@@ -179,7 +179,7 @@ test('hashes are those of the canonical form', () => {
 
 describe('a stored receipt', () => {
   /** What a store keeps of receipts, with room to tamper. */
-  function shelf(size: number) {
+  function archive(size: number) {
     const kept: StoredReceipt[] = [];
     const nodes: TreeNode[] = [];
     const events = log.filter(({ resource }) => resource.object === 'task' && resource.id === task.id);
@@ -209,7 +209,7 @@ describe('a stored receipt', () => {
   }
 
   test('verifies with its predecessor and its place in the tree, which anyone can check', async () => {
-    const { kept, verify } = shelf(5);
+    const { kept, verify } = archive(5);
     for (const stored of kept) {
       const report = await verify(stored, {});
       expect(report).toMatchObject({ valid: true, details: { chain: stored.index === 0 ? 'first' : 'ok' } });
@@ -220,7 +220,7 @@ describe('a stored receipt', () => {
   });
 
   test('reaches an anchor further back, and no other', async () => {
-    const { kept, verify } = shelf(5);
+    const { kept, verify } = archive(5);
     expect((await verify(kept[4]!, { trustAnchor: kept[0]!.hash })).details.trust_anchor).toBe('reached');
     expect(await verify(kept[0]!, { trustAnchor: kept[4]!.hash })).toMatchObject({
       valid: false,
@@ -229,7 +229,7 @@ describe('a stored receipt', () => {
   });
 
   test('is found out when it, the one before it or the tree was changed', async () => {
-    const edited = shelf(3);
+    const edited = archive(3);
     edited.kept[1] = {
       ...edited.kept[1]!,
       receipt: { ...edited.kept[1]!.receipt, issued_at: '2026-11-16T09:01:21.000Z' },
@@ -237,19 +237,19 @@ describe('a stored receipt', () => {
     expect(await edited.verify(edited.kept[1]!, {})).toMatchObject({ valid: false, reason: 'hash_mismatch' });
     expect(await edited.verify(edited.kept[2]!, {})).toMatchObject({ valid: false, reason: 'chain_mismatch' });
 
-    const deleted = shelf(3);
+    const deleted = archive(3);
     const last = deleted.kept[2]!;
     deleted.kept.splice(1, 1);
     expect(await deleted.verify(last, {})).toMatchObject({ valid: false, reason: 'chain_mismatch' });
 
-    const uprooted = shelf(3);
+    const uprooted = archive(3);
     uprooted.nodes[0] = { ...uprooted.nodes[0]!, hash: hashOf('another') };
     expect(await uprooted.verify(uprooted.kept[1]!, {})).toMatchObject({
       valid: false,
       reason: 'merkle_mismatch',
       details: { tree: { status: 'mismatch' } },
     });
-    const changed = shelf(3);
+    const changed = archive(3);
     expect((await changed.verify(changed.kept[1]!, {})).details.events).toBe('ok');
     changed.events[4] = { ...changed.events[4]!, actor: 'another' };
     expect(await changed.verify(changed.kept[1]!, {})).toMatchObject({

@@ -1,5 +1,5 @@
 /** Receipts, of replays too, have the shape the format publishes. */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
@@ -11,10 +11,10 @@ import { canonicalJson, hashOf } from '../../../src/receipt/seal/canonical-json.
 import { sealReceipt } from '../../../src/receipt/seal/seal.ts';
 import { AT, fits, head, reported, sealed, signer } from '../../support/receipts/from-events.ts';
 
-const harn = new URL('../../../../shared/data/harn/', import.meta.url);
+const harn = new URL('../../../fixtures/harn/', import.meta.url);
 
 describe('the schema', () => {
-  test('built receipts fit ours, and the published one where it is at hand', () => {
+  test('built receipts fit ours, and the published one', () => {
     const evidence = storyEvidence();
     const receipts = [
       buildReceipt(storyInput(evidence, { replay_input: replayInput(evidence, 'task_fix') })),
@@ -25,7 +25,6 @@ describe('the schema', () => {
     for (const receipt of receipts) expect(fits(receipt)).toBe(true);
 
     const published = new URL('agents-protocol-receipts/schemas/receipt-2026-04-25.schema.json', harn);
-    if (!existsSync(published)) return;
     const ajv = new Ajv2020({ strict: false });
     formats.default(ajv);
     const theirs = ajv.compile(JSON.parse(readFileSync(published, 'utf8')));
@@ -47,7 +46,6 @@ describe('replays', () => {
     const receipt = buildReceipt(replayFixtureInput());
     expect(hashOf(receipt)).toBe('sha256:5bc37ce8347cfec1f1148d54aa13604b099b2a3fb775813bbe3df860bb5b9eac');
     const published = new URL('agents-protocol-replay/fixtures/valid/task-replay-receipt.json', harn);
-    if (!existsSync(published)) return;
     const { chain: _, signatures: __, ...body } = JSON.parse(readFileSync(published, 'utf8'));
     expect(canonicalJson(receipt)).toBe(canonicalJson(body));
   });

@@ -166,7 +166,7 @@ test('the log can have a file of its own, a limit, and timeout; another data dir
   const yaml = 'data: kept\nstore: { path: fast/log.db, max_size: 2GB, wait: 500ms }';
   const { dir } = await read(yaml);
   const said = (more: object) => configIn(dir, more).then(({ store }) => store);
-  const limits = { maxBytes: 2 * 1024 ** 3, patienceMs: 500 };
+  const limits = { maxBytes: 2 * 1024 ** 3, lockTimeoutMs: 500 };
   expect(await said({})).toEqual({ path: join(dir, 'fast/log.db'), ...limits });
   expect(await said({ data: 'other' })).toEqual({ path: join(dir, 'other/log.db'), ...limits });
   expect((await read()).config.store).toEqual({ path: '/data/log.db' });

@@ -1,12 +1,14 @@
 /** While one batch is being written, the next is decided on top of it; nobody can tell, except by how soon they are answered. */
+
 import { describe, expect, test } from 'vitest';
+import { vendorEvent } from '../../../src/model/events.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { At, Draft, Unit } from '../../../src/ports/index.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/index.ts';
+import { sealFor } from '../../contract/store/notified.ts';
 import { contractProjector } from '../../contract/store/projector.ts';
 import { ALWAYS_ELSEWHERE, all, compiledStore, event, sqliteHome } from '../../contract/store/sqlite-home.ts';
-import { sealFor } from '../../contract/store/told.ts';
 
 const { start, other } = sqliteHome(await compiledStore());
 const startAhead = (more = {}) => start({ concurrentWriters: ALWAYS_ELSEWHERE, projector: contractProjector, ...more });
@@ -86,7 +88,7 @@ describe('while a batch is being written', () => {
     const first = commit('first', () => ({
       events: [
         event('task_3', { text: LONG }),
-        { ...event('task_2'), event: 'task.withdrawn' },
+        { ...event('task_2'), event: vendorEvent('task.withdrawn') },
         event('task_1', { status: 'COMPLETED' }),
       ],
     }));

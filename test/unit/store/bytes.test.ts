@@ -3,9 +3,16 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../../src/model/events.ts';
 import type { Json } from '../../../src/model/schema.ts';
-import { buildEvent, createEncoder, idsText, kindFilter, resourceText } from '../../../src/store/engine/event.ts';
-import { pack, unpack } from '../../../src/store/sqlite/writing/packed-write-set.ts';
-import { emptyWriteSet } from '../../../src/store/sqlite/writing/write-set.ts';
+import {
+  buildEvent,
+  createEncoder,
+  idsText,
+  kindFilter,
+  resourceText,
+} from '../../../src/store/engine/commit/event.ts';
+import { emptyWriteSet } from '../../../src/store/engine/commit/write-set.ts';
+import { pack, unpack } from '../../../src/store/sqlite/writing/packed-rows.ts';
+import { tableRowsOf } from '../../../src/store/sqlite/writing/table-rows.ts';
 import { sqliteHome } from '../../contract/store/sqlite-home.ts';
 
 const home = sqliteHome();
@@ -78,8 +85,8 @@ describe('the text of an event', () => {
 
   test('is what JSON.stringify gives, for any draft', () => {
     fc.assert(
-      fc.property(draft, fc.nat(), fc.nat(), (given, position, sequence) => {
-        const wanted = given as EventDraft;
+      fc.property(draft, fc.nat(), fc.nat(), (input, position, sequence) => {
+        const wanted = input as EventDraft;
         const now = '2026-11-16T09:00:00.000Z';
         const built = buildEvent(wanted, position, sequence, now);
         const encoded = createEncoder(now).encode(built, wanted, resourceText(wanted.resource), idsText(wanted));
@@ -92,15 +99,16 @@ describe('the text of an event', () => {
   });
 });
 
-describe('a sheet that crosses to another thread', () => {
+describe('a write set that crosses to another thread', () => {
   test('comes out as it went in, whatever is on it', () => {
     const column = fc.oneof(fc.string({ unit: 'binary' }), fc.double({ noNaN: true }), fc.integer(), fc.constant(null));
-    const lists = Object.keys(emptyWriteSet());
-    const sheets = fc.record(Object.fromEntries(lists.map((list) => [list, fc.array(column)])));
+    const none = tableRowsOf(emptyWriteSet());
+    const lists = Object.keys(none);
+    const writeSets = fc.record(Object.fromEntries(lists.map((list) => [list, fc.array(column)])));
     fc.assert(
-      fc.property(sheets, (values) => {
-        const sheet = { ...emptyWriteSet(), ...values };
-        expect(unpack(structuredClone(pack(sheet)))).toEqual(sheet);
+      fc.property(writeSets, (values) => {
+        const writeSet = { ...none, ...values };
+        expect(unpack(structuredClone(pack(writeSet)))).toEqual(writeSet);
       }),
     );
   });

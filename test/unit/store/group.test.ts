@@ -1,8 +1,8 @@
 /** How units share a transaction. */
 import { describe, expect, test } from 'vitest';
 import { eventId } from '../../../src/model/events.ts';
+import { sealFor } from '../../contract/store/notified.ts';
 import { all, append, event, sqliteHome } from '../../contract/store/sqlite-home.ts';
-import { sealFor } from '../../contract/store/told.ts';
 
 const home = sqliteHome();
 const { start, other } = home;

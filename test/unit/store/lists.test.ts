@@ -1,7 +1,7 @@
 /** Lists: each one a person asks for is found through an index, and any other is as right. */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { EventDraft } from '../../../src/model/events.ts';
+import { type EventDraft, withMembers } from '../../../src/model/events.ts';
 import type { Change, FilterName, ListQuery, Projector, Row } from '../../../src/ports/index.ts';
 import { type Connection, openConnection } from '../../../src/store/sqlite/connection.ts';
 import { createRows } from '../../../src/store/sqlite/rows.ts';
@@ -21,7 +21,7 @@ const put = (object: string, id: string, members: object = {}): EventDraft => ({
   resource: { object, id },
   payload: { row: { id, object, created_at: AT, updated_at: AT, metadata: {}, ...members } },
 });
-const drop = (object: string, id: string): EventDraft => ({ ...put(object, id), payload: {} });
+const drop = (object: string, id: string): EventDraft => ({ ...put(object, id), payload: {} }) as EventDraft;
 
 describe('a list a person asks for', () => {
   let connection: Connection | undefined;
@@ -184,7 +184,7 @@ describe('any filters, in any combination', () => {
                 ...members,
               };
               if (row || before) rows.set(key, { born: before?.born ?? now, row: row ?? undefined });
-              return row ? { ...put(object, id + mine), payload: { row: row as never } } : drop(object, id + mine);
+              return row ? withMembers(put(object, id + mine), { row: row as never }) : drop(object, id + mine);
             });
             await append(store, ...drafts);
           }
@@ -197,7 +197,7 @@ describe('any filters, in any combination', () => {
                 ),
             );
             const order = found.map(({ born, row }) => `${born} ${String(row!.id)}`).sort();
-            return (newestFirst ? order.reverse() : order).map((place) => place.split(' ')[1]);
+            return (newestFirst ? order.reverse() : order).map((location) => location.split(' ')[1]);
           };
           const actual = async (query: (typeof queries)[number]) =>
             (await store.list<Row & { run: number }>({ ...query, limit: 10_000 } as ListQuery))

@@ -14,7 +14,7 @@ let dir = '';
 const open: SqliteStore[] = [];
 
 beforeEach(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'tb-lately-'));
+  dir = await mkdtemp(join(tmpdir(), 'tb-recent-'));
 });
 afterEach(async () => {
   for (const store of open.splice(0)) await store.close();
@@ -30,8 +30,14 @@ async function opened(): Promise<SqliteStore> {
 }
 
 function said(task: string, n: number, more: Partial<EventDraft> = {}): EventDraft {
-  const place = { workspace_id: 'w', session_id: `session_of_${task}`, task_id: task };
-  return { event: 'vendor.tollbridge.note', resource: { object: 'task', id: task }, payload: { n }, ...place, ...more };
+  const location = { workspace_id: 'w', session_id: `session_of_${task}`, task_id: task };
+  return {
+    event: 'vendor.tollbridge.note',
+    resource: { object: 'task', id: task },
+    payload: { n },
+    ...location,
+    ...more,
+  } as EventDraft;
 }
 
 async function write(store: SqliteStore, ...events: EventDraft[]): Promise<void> {

@@ -17,7 +17,7 @@ import { storeContract } from '../../contract/store.ts';
 
 const open = await compiledStore();
 
-storeContract('SQLite with a scribe', contractOpener(open, { concurrentWriters: ALWAYS_ELSEWHERE }));
+storeContract('SQLite with a writer thread', contractOpener(open, { concurrentWriters: ALWAYS_ELSEWHERE }));
 
 const home = sqliteHome(open);
 const { start, other, run } = home;
@@ -25,7 +25,7 @@ const writers = (store: SqliteStore, size: number) =>
   Promise.all(Array.from({ length: size }, (_, n) => append(store, event(`task_${n % 9}`, { n }))));
 
 describe('a thread of its own', () => {
-  test('writes for crowds, once there have been some', async () => {
+  test('writes for many clients at once, once there have been some', async () => {
     const store = await start({ concurrentWriters: { units: 8, times: 3 } });
     await writers(store, 7);
     for (let tries = 0; store.commitsElsewhere() === 0 && tries < 500; tries++) await writers(store, 16);
@@ -37,7 +37,7 @@ describe('a thread of its own', () => {
     expect(events.map(({ id }) => id)).toEqual(events.map((_, n) => eventId(n + 1)));
   });
 
-  test('is decided for again when somebody else wrote in between', async () => {
+  test('is decided for again when another caller wrote in between', async () => {
     const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE, projector: contractProjector });
     const another = await start({ projector: contractProjector });
     const count = (of: SqliteStore) =>
@@ -98,7 +98,7 @@ describe('a thread of its own', () => {
     expect(statSync(home.path).size).toBeGreaterThan(40_000_000);
   });
 
-  test('waits for a lock that somebody else holds', async () => {
+  test('waits for a lock that another caller holds', async () => {
     const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE });
     const db = other();
     db.exec('BEGIN IMMEDIATE');

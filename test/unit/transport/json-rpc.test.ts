@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Json } from '../../../src/index.ts';
 import { envelopeOf, RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import { type Asked, createPeer, type PeerOptions } from '../../../src/transport/json-rpc/peer.ts';
-import { createPendingRequests, GivenUp } from '../../../src/transport/json-rpc/pending-requests.ts';
+import { createPendingRequests, RequestAbandoned } from '../../../src/transport/json-rpc/pending-requests.ts';
 
 function peerOf(options: Partial<PeerOptions> = {}) {
   const sent: string[] = [];
@@ -80,7 +80,7 @@ test('a canceled request is canceled on the wire, and a late answer to it is for
   const asked = peer.request('ask', {}, stop.signal);
   await until(() => sent.length > 0);
   stop.abort();
-  await expect(asked).rejects.toThrow(GivenUp);
+  await expect(asked).rejects.toThrow(RequestAbandoned);
   await peer.receive('{"jsonrpc":"2.0","id":"tb-1","result":{}}');
   expect(sent.map((text) => JSON.parse(text).method)).toEqual(['ask', '$/cancel_request']);
 });
@@ -142,7 +142,7 @@ test('a request that cannot be sent fails with the reason, and one that is not r
   const unread = createPendingRequests(() => new Promise(() => {}));
   const asked = unread.request({ jsonrpc: '2.0', id: 'a', method: 'do' }, stop.signal, undefined);
   stop.abort();
-  await expect(asked).rejects.toThrow(GivenUp);
+  await expect(asked).rejects.toThrow(RequestAbandoned);
 });
 
 test('a message that could be two kinds is none', () => {

@@ -111,7 +111,7 @@ const closed = async (peer: WebSocket) => {
 };
 
 test('text goes both ways; the subprotocol is the one chosen, never one merely offered', async () => {
-  const { url } = await socketServer({ choose: (offered) => (offered.has('good') ? 'good' : false) }, (socket) => ({
+  const { url } = await socketServer({ choose: (choices) => (choices.has('good') ? 'good' : false) }, (socket) => ({
     message: (text) => void socket.send(`you said ${text}`),
   }));
   const peer = new WebSocket(url, ['good', 'secret.abc']);

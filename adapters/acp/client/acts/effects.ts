@@ -50,7 +50,7 @@ export function effectsOf(call: ReportedCall, { cwd, written }: EffectOptions): 
   if (call.kind === 'move' && paths.length > 0) {
     claim(paths.at(-1) as string, (shown) => ({ type: 'fs_write', path: shown, operation: 'rename' }));
   }
-  const { changedPaths } = toolFields(call as unknown as JsonObject);
+  const { changedPaths } = toolFields(call as JsonObject);
   for (const path of listOf(changedPaths).flatMap((each) => textOf(each) ?? [])) {
     claim(path, (shown) => ({ type: 'fs_write', path: shown, operation: 'modify' }));
   }

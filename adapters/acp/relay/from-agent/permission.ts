@@ -159,7 +159,7 @@ export function createPermissions({ wires, questions, approvals, standingGrants,
     }
     recorder.reader.denied(call);
     const reason = 'reason' in answer ? answer.reason : 'not approved';
-    turn.cards.refused(call.reported as unknown as JsonObject, reason);
+    turn.cards.refused(call.reported as JsonObject, reason);
   }
 }
 

@@ -187,7 +187,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
       });
       parts.push(from.part(registered.resource.id));
     }
-    return { role: 'user', parts: parts as unknown as Json };
+    return { role: 'user', parts: parts as Json };
   }
 
   return {
@@ -220,7 +220,7 @@ function idleUpdate(sessionId: string, stopped: ReturnType<typeof toWireStop>): 
 }
 
 function endOf(message: JsonObject, summary: string, canceled: boolean): End {
-  const error = objectOf(message.error) as unknown as WireError | undefined;
+  const error = objectOf(message.error) as WireError | undefined;
   if (!error) return toCoreEnd((message.result ?? null) as Json, summary);
   return toCoreFailure({ ...error, message: asText(error.message ?? 'the agent failed') }, canceled);
 }

@@ -210,7 +210,7 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
       for await (const event of bridge.follow(opening.actor, from, stop.signal)) {
         mayBeSilent(turn.pulse, event);
         if (event.event === 'vendor.tollbridge.ask_opened') {
-          opening.asked(event.payload.ask as unknown as AskRecord, turn);
+          opening.asked(event.payload.ask, turn);
         } else if (event.event === 'vendor.tollbridge.ask_closed') {
           opening.answered(asText(event.payload.ask_id), asText(event.payload.state), turn);
         } else if (ENDS.includes(event.event)) return event;

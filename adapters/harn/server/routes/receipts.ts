@@ -113,7 +113,7 @@ export function receiptRoutes({ bridge, deps }: RouteContext): Pick<Routes, Ids>
 }
 
 function documentOf(receipt: ReceiptResource): Receipt {
-  return (receipt.wire as JsonObject).payload as unknown as Receipt;
+  return (receipt.wire as JsonObject).payload as Receipt;
 }
 
 /** The resource with its envelope, unless the bare document is preferred by name. */

@@ -55,7 +55,7 @@ export function ruleRoutes(context: RouteContext): Pick<Routes, Ids> {
       ]),
     );
     const policy = { ...lists, llm: { providers: [] }, redact: { transcript: [], logs: [] }, escalate_to: [] };
-    const text = canonicalJson({ rules: permissions().version(), policy } as unknown as JsonObject);
+    const text = canonicalJson({ rules: permissions().version(), policy });
     const version = `sha256:${createHash('sha256').update(text).digest('hex')}`;
     return { object: 'permission_policy', version, policy };
   }
@@ -219,7 +219,7 @@ export function rememberedRules({ bridge, deps }: RouteContext): RememberedRules
     },
     async create(call, rule, metadata, id) {
       await requireSound(call, rule);
-      const body = { ...(await whole(call, rule)) } as unknown as JsonObject;
+      const body = { ...(await whole(call, rule)) };
       const { resource } = await bridge.submit({
         kind: 'resource.create',
         actor: call.actor,

@@ -71,10 +71,7 @@ export function sessionRoutes(context: RouteContext): Pick<Routes, Extract<keyof
       const session_id = params.session_id!;
       const wanted = { ...(body as Wire<'TruncateSessionRequest'>), session_id };
       const { resource, details } = await bridge.submit({ kind: 'session.truncate', actor, ...once, body: wanted });
-      const counts = details as unknown as Pick<
-        Wire<'TruncateSessionResponse'>,
-        'kept_turn_count' | 'removed_turn_count' | 'new_tip_turn_id'
-      >;
+      const counts = details;
       return { body: { object: 'session.truncate_result', session_id, ...counts, session: toWireSession(resource) } };
     },
     replaySession: async (call) => replaySession(context, call),

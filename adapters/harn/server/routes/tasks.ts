@@ -72,7 +72,7 @@ export async function submitTask(
     ...(metadata && { metadata }),
   };
   const { resource, repeated } = await bridge.submit({ kind: 'task.submit', actor, ...once, body });
-  const task = resource as unknown as Task & Row;
+  const task = resource as Task & Row;
   // A repeated submission is not delayed again.
   const begins = task.status === 'SUBMITTED' && !repeated;
   return { status: repeated ? revision.repeatedTask : 202, body: begins ? await begun(bridge, task, actor) : task };
@@ -92,7 +92,7 @@ async function begun(bridge: Bridge, task: Task & Row, { scopes, sees }: Actor):
   };
   const signal = AbortSignal.timeout(TURN_MS);
   for await (const { event, payload } of bridge.follow(reader, { stream: { of: 'task', id: task.id } }, signal)) {
-    if (event === 'task.started') return payload.task as unknown as Task;
+    if (event === 'task.started') return payload.task as Task;
     if (event === 'task.canceled' || event === 'task.failed') break;
   }
   return task;

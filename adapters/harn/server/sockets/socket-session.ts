@@ -136,7 +136,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
       for await (const event of bridge.follow(actor, { stream, ...(tip && { after: tip }) }, signal)) {
         if (!(await show(event, false))) return;
         if (event.event === 'vendor.tollbridge.ask_opened' && mayAnswer) {
-          ask(event.payload.ask as unknown as AskRecord & Row, false);
+          ask(event.payload.ask, false);
         }
       }
     } catch (thrown) {

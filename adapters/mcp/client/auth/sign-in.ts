@@ -72,8 +72,9 @@ export function createSignIn(options: SignInOptions): SignIn {
     kept ??= keeping.read().then((found) => found ?? {});
     return kept;
   };
-  const keep = async (change: Kept) => {
-    const next = { ...(await current()), ...change };
+  const keep = async (change: Kept, forget?: 'tokens') => {
+    const { tokens, ...others } = await current();
+    const next = { ...others, ...(tokens && forget !== 'tokens' && { tokens }), ...change };
     kept = Promise.resolve(next);
     // The tokens are valid in this process, even if they cannot be saved.
     await keeping.write(next).catch((cause) => {
@@ -158,7 +159,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     },
     discoveryState: () => flow.found,
     async invalidateCredentials(what) {
-      if (what === 'tokens' || what === 'all') await keep({ tokens: undefined } as unknown as Kept);
+      if (what === 'tokens' || what === 'all') await keep({}, 'tokens');
       if (what === 'client' || what === 'all') await keep({ clients: {} });
     },
   };

@@ -6,7 +6,7 @@
 import { META } from '../../../../mappings/mcp.ts';
 import { asText, Fault, type JsonObject } from '../../../../src/index.ts';
 import type { WireError } from '../../../../src/transport/json-rpc/messages.ts';
-import { createPendingRequests, GivenUp } from '../../../../src/transport/json-rpc/pending-requests.ts';
+import { createPendingRequests, RequestAbandoned } from '../../../../src/transport/json-rpc/pending-requests.ts';
 import { type Frame, isNotice, isResponse, metaOf, type Notice, notice } from '../../frames.ts';
 import { unanswered } from '../unanswered.ts';
 import type { Sending, Unasked, Wire } from './transport.ts';
@@ -59,7 +59,7 @@ export function createSharedConnection(say: (frame: object) => Promise<void>, un
           ? { error: answer.error as unknown as WireError }
           : { result: answer.result as JsonObject };
       } catch (cause) {
-        if (!(cause instanceof GivenUp)) throw cause;
+        if (!(cause instanceof RequestAbandoned)) throw cause;
         say(notice('notifications/cancelled', { requestId: id })).catch(() => {});
         throw new Fault('client_closed', 'the request was given up');
       }

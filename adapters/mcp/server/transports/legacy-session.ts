@@ -9,10 +9,9 @@ import { InFlightMap } from '../../../../src/transport/in-flight-map.ts';
 import { RpcError, soundError } from '../../../../src/transport/json-rpc/messages.ts';
 import {
   createPendingRequests,
-  GivenUp,
   type PendingRequests,
+  RequestAbandoned,
 } from '../../../../src/transport/json-rpc/pending-requests.ts';
-import { createSpareSignals } from '../../abort-controller-pool.ts';
 import { clientFrameTrouble } from '../../frame-rules.ts';
 import {
   type Frame,
@@ -27,7 +26,6 @@ import {
   type Response,
 } from '../../frames.ts';
 import type { Inputs, Inputted, SessionContext } from '../../request-context.ts';
-import { cameToTask } from '../../tasks/owners.ts';
 import { type Caller, type LegacyCaller, personOf } from '../caller.ts';
 import type { EndpointHandler } from '../endpoint.ts';
 
@@ -61,9 +59,6 @@ export interface LegacyClientSessionOptions {
 /** Made once: a reason is made for every request otherwise, stack and all. */
 const OVER = new Error('the request is over');
 
-/** The number of idle abort controllers for the calls of one client. */
-const MOST_SPARE = 16;
-
 export function createLegacyClientSession({
   id,
   actor,
@@ -79,7 +74,6 @@ export function createLegacyClientSession({
   const asked: PendingRequests<Out> = createPendingRequests(async (question) =>
     asked.noteOf(question.id)?.send(question),
   );
-  const spare = createSpareSignals(MOST_SPARE);
   /** The capabilities and client info from `initialize`. */
   let capabilities: JsonObject = {};
   let client: JsonObject = {};
@@ -100,7 +94,7 @@ export function createLegacyClientSession({
       if ('error' in answer) throw new RpcError(soundError(answer.error));
       return answer.result as JsonObject;
     } catch (cause) {
-      if (!(cause instanceof GivenUp)) throw cause;
+      if (!(cause instanceof RequestAbandoned)) throw cause;
       out.send(notice('notifications/cancelled', { requestId: key }));
       throw new Fault('client_closed', 'the client no longer waits for the answer');
     }
@@ -139,20 +133,16 @@ export function createLegacyClientSession({
       capabilities = isObject(params.capabilities) ? params.capabilities : {};
       client = isObject(params.clientInfo) ? params.clientInfo : {};
     }
-    const flight = spare.take();
+    const flight = new AbortController();
     flights.begin(frame.id, flight);
-    let whole = false;
     try {
       const outcome = await handler.receive(frame, callerOn(out, flight.signal, headers));
-      // Subscriptions and tasks may continue after the answer, so their signal is not reused.
-      whole = frame.method === 'tools/call' && !cameToTask(outcome);
       if (frame.method === 'initialize' && 'result' in outcome) revision = asText(outcome.result.protocolVersion);
       return flight.signal.aborted && !ended.signal.aborted ? undefined : outcome;
     } finally {
       flights.over(frame.id);
       // Open questions of this request are withdrawn. Aborting is costly even without listeners, so it is skipped without questions.
       if (asked.size > 0) flight.abort(OVER);
-      else if (whole) spare.giveBack(flight);
     }
   }
 

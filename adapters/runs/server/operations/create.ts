@@ -129,11 +129,11 @@ export function createRun(context: RouteContext): (call: Call) => Promise<Reply>
       actor,
       body: {
         session_id: session.id,
-        input: withPlanning(input, wanted.routing_hint) as unknown as JsonObject,
+        input: withPlanning(input, wanted.routing_hint) as JsonObject,
         ...(settings.unanswered === 'fail' && { unanswered: 'fail' as const }),
         ...(settings.agent && { agent: settings.agent }),
         metadata: {
-          runs: runs as unknown as Json,
+          runs: runs as Json,
           ...(plan && { plan: plan.value.plan as Json }),
           // Core reads a gateway's claims from here; the rest of the metadata stays with the run.
           ...(kept.metadata?.tollbridge !== undefined && { tollbridge: kept.metadata.tollbridge }),
@@ -142,7 +142,7 @@ export function createRun(context: RouteContext): (call: Call) => Promise<Reply>
       idempotency: { key: `runs-${key}` },
       ...request.trace,
       ...(all.length > 0 && { redactions: all }),
-      ...(hidden && { unlogged: { input: whole as unknown as JsonObject, secrets } }),
+      ...(hidden && { unlogged: { input: whole as JsonObject, secrets } }),
     });
     return resource as Task & Row;
   }

@@ -60,7 +60,7 @@ export function createMoves(context: RouteContext): Readonly<Record<'get' | 'can
         ...(context.settings.unanswered === 'fail' && { unanswered: 'fail' as const }),
         ...(current.persona_id && { persona_id: current.persona_id }),
         ...(current.assigned_agent_id && { agent: current.assigned_agent_id }),
-        metadata: { ...metadata, runs: runs as unknown as Json },
+        metadata: { ...metadata, runs: runs as Json },
       },
     });
   }

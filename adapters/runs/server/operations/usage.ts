@@ -51,7 +51,7 @@ export function getUsage({ bridge, deps }: RouteContext): (call: Call) => Promis
 }
 
 function learn(runs: Map<string, RunMetadata>, { payload, replayed }: CoreEvent): void {
-  const task = payload.task as unknown as Task;
+  const task = payload.task as Task;
   const metadata = runMetadataOf(task);
   if (metadata && !replayed) runs.set(task.id, metadata);
 }

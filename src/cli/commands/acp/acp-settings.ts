@@ -19,7 +19,7 @@ export function sectionFrom(config: Config, options: AcpOptions): RelayConfig {
     ...(options.hideAlways !== undefined && { lasting_grants: options.hideAlways ? 'hide' : 'honour' }),
     ...(terminal && { blocked_terminal: terminal }),
     ...(thoughts && { thoughts }),
-    ...(options.mcp && { mcp: options.mcp.map((given) => serverOf(given, config)) }),
+    ...(options.mcp && { mcp: options.mcp.map((server) => serverOf(server, config)) }),
     ...(stall !== undefined && { timeouts: { ...section.timeouts, stall_ms: stall } }),
   };
 }

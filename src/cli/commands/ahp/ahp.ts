@@ -7,7 +7,6 @@
 import { ahp as adapter } from '../../../../adapters/ahp/index.ts';
 import { Fault } from '../../../model/faults.ts';
 import type { Closable } from '../../../ports/index.ts';
-import { SERVING_ROOM } from '../../../runtime/assemble.ts';
 import { createRuntime, createSurroundings } from '../../../runtime/create-runtime.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 import { superviseIn } from '../../../transport/process/supervision.ts';
@@ -29,7 +28,7 @@ export async function ahp(options: AhpOptions): Promise<void> {
     ...createSurroundings(createLogger),
     name: 'ahp',
     mounts: 'harnesses',
-    roomBytes: SERVING_ROOM,
+    serving: true,
     settings: { recoversOrphans: false },
     prepare: () => ({}),
   });

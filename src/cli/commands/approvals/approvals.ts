@@ -8,7 +8,6 @@ import { viewQuestion } from '../../../inbox/question-view.ts';
 import type { AskRecord, PendingAct } from '../../../model/asks.ts';
 import { asFault, Fault } from '../../../model/faults.ts';
 import { isObject } from '../../../model/is-object.ts';
-import type { AskClosedPayload, AskOpenedPayload } from '../../../model/payloads.ts';
 import type { JsonObject } from '../../../model/schema.ts';
 import type { Row } from '../../../ports/index.ts';
 import { parseStrict } from '../../../receipt/seal/strict-json.ts';
@@ -93,11 +92,11 @@ async function watchAsks(
   for await (const event of store.follow({ stream: { of: 'all' }, ...(from && { after: from }) }, signal)) {
     if (event.replayed) continue;
     if (event.event === 'vendor.tollbridge.ask_opened') {
-      const { ask } = event.payload as unknown as AskOpenedPayload;
+      const { ask } = event.payload;
       if (shown.has(ask.id)) continue;
       process.stdout.write(json ? await inJson(ask, acts) : await lines(ask, again, acts));
     } else if (event.event === 'vendor.tollbridge.ask_closed') {
-      const { ask_id, state, by, reason } = event.payload as unknown as AskClosedPayload;
+      const { ask_id, state, by, reason } = event.payload;
       const why = reason ? `: ${brief(reason)}` : '';
       process.stdout.write(
         json

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { createIds, systemClock } from '../../../core/clock.ts';
 import { createLog } from '../../../core/events/log.ts';
 import { createRedactor } from '../../../core/redaction/redact.ts';
+import type { EventDraft } from '../../../model/events.ts';
 import type { Store } from '../../../ports/index.ts';
 import { openKeyring } from '../../../receipt/seal/keys.ts';
 import { type CommonOptions, configFrom, hasLog, localActor, lookInto, requireUsable } from '../../context.ts';
@@ -28,7 +29,7 @@ export async function rotateKey(options: CommonOptions & { readonly json?: boole
 /** Records when the key changed, and who changed it. */
 async function note(store: Store, retired: string, current: string): Promise<void> {
   const text = `receipts are signed with ${current} from now on; ${retired} is retired`;
-  const event = {
+  const event: EventDraft = {
     event: 'vendor.tollbridge.note',
     resource: { object: 'receipt_key', id: current },
     actor: localActor().id,

@@ -2,10 +2,11 @@
  * `tollbridge policy test <file>`: written cases, evaluated with personas' tiers and rules together, without quotas and
  * external engines. A mistake in the file is reported with its position and is no failed case.
  */
+
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Action, Decision } from '../../../model/actions.ts';
-import type { JsonObject } from '../../../model/schema.ts';
+import type { Persona } from '../../../model/resources.ts';
 import { createCedarEngine } from '../../../policy/cedar/engine.ts';
 import { createPolicyChain } from '../../../policy/chain.ts';
 import { createPersonaEngine } from '../../../policy/persona.ts';
@@ -74,7 +75,7 @@ function actionOf({ action }: Case, index: number): Action {
       ...(action.tenant && { tenant_id: action.tenant }),
     },
     ...(persona && { persona: personaOf(persona) }),
-  } as unknown as Action;
+  } as Action;
 }
 
 function principalOf(text: string): readonly [Action['actor']['kind'], string] {
@@ -83,8 +84,8 @@ function principalOf(text: string): readonly [Action['actor']['kind'], string] {
 }
 
 /** Only the members that rules read. */
-function personaOf(name: string): JsonObject {
-  return { id: name, name, autonomy_tier: 'act_auto' };
+function personaOf(name: string): Persona {
+  return { id: name, name, autonomy_tier: 'act_auto' } as Persona;
 }
 
 function difference({ expect, rule, arguments: args }: Case, decision: Decision): string | undefined {

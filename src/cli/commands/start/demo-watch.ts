@@ -5,7 +5,6 @@ import { asText } from '../../../model/as-text.ts';
 import type { AskRecord, PendingAct } from '../../../model/asks.ts';
 import type { CoreEvent } from '../../../model/events.ts';
 import { Fault } from '../../../model/faults.ts';
-import type { AskOpenedPayload } from '../../../model/payloads.ts';
 import type { Row } from '../../../ports/index.ts';
 import type { CoreRuntime } from '../../../runtime/assemble.ts';
 import { askYesOrNo } from '../../confirm.ts';
@@ -70,7 +69,7 @@ export async function watch(
       if (event.event === 'vendor.tollbridge.ask_closed') open.get(asText(event.payload.ask_id))?.abort();
       how.output.event(event);
       if (event.event === 'vendor.tollbridge.ask_opened') {
-        asked.push((event.payload as unknown as AskOpenedPayload).ask.id);
+        asked.push(event.payload.ask.id);
       }
       // Past events are printed first; a question among them is asked only if it is still open.
       for (const id of event.id >= past ? asked.splice(0) : []) {

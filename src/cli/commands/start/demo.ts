@@ -13,6 +13,7 @@ import type { Closable, Row } from '../../../ports/index.ts';
 import type { CoreRuntime } from '../../../runtime/assemble.ts';
 import { type Config, readConfig } from '../../../runtime/config/config.ts';
 import { createLogger } from '../../../runtime/logger.ts';
+import { hasLog } from '../../../store/index.ts';
 import { type CommonOptions, localActor, requireUsable } from '../../context.ts';
 import { trouble } from '../../output/error-output.ts';
 import { EXIT } from '../../output/exit-codes.ts';
@@ -67,7 +68,7 @@ export async function demo(options: DemoOptions): Promise<number> {
 /** Opening a log means resuming its unfinished work; with only the demo's agent that would end other agents' work. */
 async function claim(dir: string): Promise<void> {
   const mark = join(dir, '.tollbridge-demo');
-  if (existsSync(join(dir, 'log.db')) && !existsSync(mark)) {
+  if (hasLog({ path: join(dir, 'log.db') }) && !existsSync(mark)) {
     throw trouble(
       'conflict',
       `${dir} holds a log that is not a demo's`,

@@ -4,9 +4,10 @@
  * location.
  */
 import type { Stream } from '../../../model/events.ts';
+import { lastOfStretch, stretchOf } from '../../engine/commit/write-set.ts';
+import type { Item } from '../../engine/database.ts';
 import type { Connection } from '../connection.ts';
-import { lastOfStretch, stretchOf } from '../log.ts';
-import type { Item, Reader } from './reader.ts';
+import type { Reader } from './reader.ts';
 
 export type MemberStream =
   | Extract<Stream, { of: 'resource' }>

@@ -4,26 +4,17 @@
  * log it appears in.
  */
 import type { Stream } from '../../../model/events.ts';
+import { SPAN } from '../../engine/commit/write-set.ts';
+import type { Item, Page } from '../../engine/database.ts';
 import type { Connection } from '../connection.ts';
-import { type Log, SPAN } from '../log.ts';
+import type { Log } from '../log.ts';
 import { createMerge, type MemberStream } from './merge.ts';
 
-export interface Item {
-  readonly position: number;
-  readonly text: string;
-}
 export interface Reader {
-  /** The next items up to and including `upTo`, at most `most`. `done`: none is left up to there. */
-  page(upTo: number, most: number): { readonly items: Item[]; readonly done: boolean };
+  page(upTo: number, most: number): Page;
 }
 export interface Readers {
-  /** Starts behind `after`, which must not be below the floor. */
   open(stream: Stream, after: number): Reader;
-  /**
-   * The position of the first event of a task, session or resource that was pruned; undefined when all are kept. 1 is a flag of
-   * older versions: something was pruned, and its position was not recorded. `all` and workspace streams have no beginning to
-   * lose.
-   */
   prunedFrom(stream: Stream): number | undefined;
   tip(stream: Stream): number | undefined;
 }

@@ -4,8 +4,8 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openConnection } from '../connection.ts';
-import { unpack } from './packed-write-set.ts';
-import { createWriteSetWriter } from './write-set.ts';
+import { unpack } from './packed-rows.ts';
+import { createTableWriter } from './table-rows.ts';
 import type { Order, WriterThreadData, WriterThreadReply } from './writer-thread.ts';
 
 /** Long enough for another process to finish creating or recovering the file. */
@@ -17,15 +17,15 @@ const NO_GENERATION = -1;
 const port = parentPort!;
 const { claimed, ...file } = workerData as WriterThreadData;
 const connection = await openConnection({ ...file, lockTimeoutMs: LOCK_TIMEOUT_MS, checkpointsOnDemand: true });
-const write = createWriteSetWriter(connection);
+const write = createTableWriter(connection);
 
-function attempt({ after, writeSet }: Order): WriterThreadReply {
+function attempt({ after, rows }: Order): WriterThreadReply {
   try {
     connection.begin();
     if (connection.generation() === after) {
       // Before the commit is visible: a look at the file in between must not take it for a foreign one.
       Atomics.store(claimed, 0, after + 1);
-      write(unpack(writeSet));
+      write(unpack(rows));
       connection.commit();
       return 'written';
     }

@@ -5,10 +5,11 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../../../ports/index.ts';
+import type { Ahead } from '../../engine/database.ts';
 import type { Connection } from '../connection.ts';
 import type { Log } from '../log.ts';
-import { type Packed, pack } from './packed-write-set.ts';
-import type { WriteSet } from './write-set.ts';
+import { type Packed, pack } from './packed-rows.ts';
+import { type TableRows, tableRowsOf } from './table-rows.ts';
 
 /** What the thread is started with. */
 export interface WriterThreadData {
@@ -25,22 +26,14 @@ export interface WriterThreadData {
 export interface Order {
   /** The generation the write set was computed from. If the file has been written to since, the set is void. */
   readonly after: number;
-  readonly writeSet: Packed;
+  readonly rows: Packed;
 }
 /** Message from the thread: first that it is ready, then whether each write set was written. */
 export type WriterThreadReply = 'ready' | 'written' | 'not written';
 
-export interface WriterThread {
+export interface WriterThread extends Ahead {
   /** Starts the thread without waiting for load. Resolves when it is ready, or cannot start. */
   begin(): Promise<void>;
-  /** Whether the thread is ready for a write set of so many units. Starts the thread once this has been asked often enough. */
-  takes(units: number): boolean;
-  /**
-   * One at a time. Written only if the file has not been written to since the generation `after`. Returns false when no thread is
-   * ready; then `done` is never called.
-   */
-  write(writeSet: WriteSet, after: number, done: (written: boolean) => void): boolean;
-  close(): Promise<void>;
 }
 
 /** The load from which a thread pays. */
@@ -69,7 +62,7 @@ export function createWriterThread({ connection, log, threshold, maxBytes, logge
   let failed = false;
   let begun = () => {};
   /** The write set handed over, and its generation. */
-  let order: { readonly after: number; readonly writeSet: WriteSet } | undefined;
+  let order: { readonly after: number; readonly rows: TableRows } | undefined;
   let answer: ((written: boolean) => void) | undefined;
 
   function start(): void {
@@ -95,9 +88,9 @@ export function createWriterThread({ connection, log, threshold, maxBytes, logge
     ready = false;
     worker = undefined;
     begun();
-    if (order) finish(isThere(order.writeSet));
+    if (order) finish(isThere(order.rows));
   }
-  function isThere({ events }: WriteSet): boolean {
+  function isThere({ events }: TableRows): boolean {
     return events.length > 0 ? log.text(events.at(-5) as number) === events.at(-1) : isOurs();
   }
   /** Whether the thread made the generation after the one handed over. */
@@ -121,21 +114,25 @@ export function createWriterThread({ connection, log, threshold, maxBytes, logge
         begun = resolve;
       });
     },
+    generation: connection.generation,
+    /** Starts the thread once this has been asked often enough. */
     takes(units) {
       if (units < threshold.units) return false;
       if (!worker && !failed && ++crossings === threshold.times) start();
       return ready;
     },
-    write(writeSet, after, done) {
-      if (!worker || !ready) return false;
-      const packed = pack(writeSet);
-      order = { after, writeSet: writeSet };
-      answer = done;
+    write(writeSet, after) {
+      if (!worker || !ready) return undefined;
+      const rows = tableRowsOf(writeSet);
+      const packed = pack(rows);
+      order = { after, rows };
       connection.expect(after, isOurs);
       // A caller waits for this write: the process must not exit meanwhile.
       worker.ref();
-      worker.postMessage({ after, writeSet: packed } satisfies Order);
-      return true;
+      worker.postMessage({ after, rows: packed } satisfies Order);
+      return new Promise((resolve) => {
+        answer = resolve;
+      });
     },
     async close() {
       if (!worker) return;

@@ -1,4 +1,4 @@
-/** A WebSocket as a stranger opens it: headers or subprotocols, one JSON text per frame. */
+/** A WebSocket as an outsider opens it: headers or subprotocols, one JSON text per frame. */
 import { WebSocket } from 'ws';
 import type { CoreEvent } from '../../../../src/model/events.ts';
 import { VERSION_HEADER, type Wire, type WireError } from './wire.ts';

@@ -1,4 +1,4 @@
-/** Requests as a stranger would send them: plain fetch, nothing of ours between the check and the wire. */
+/** Requests as an outsider would send them: plain fetch, nothing of ours between the check and the wire. */
 import { equal, text, truth } from './expect.ts';
 import type { Revision } from './revision.ts';
 

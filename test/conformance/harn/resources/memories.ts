@@ -124,7 +124,7 @@ export const memories = category('memories', {
       const { key: as } = await at.mine().issue({ id: unique('t'), tenant: unique('tenant') });
       const session = await at.session();
       // A persona that another tenant made.
-      const { key } = await at.mine().issue({ id: unique('t'), tenant: 'somebody' });
+      const { key } = await at.mine().issue({ id: unique('t'), tenant: 'a person' });
       const made = await at.ok<Persona>('POST', '/v1/personas', {
         as: key,
         body: {
@@ -140,7 +140,7 @@ export const memories = category('memories', {
         session: session.id,
         workspace: session.workspace_id,
         persona: made.id,
-        tenant: 'somebody',
+        tenant: 'a person',
       };
       const body = { scope, owner_id: owner[scope], content: 'x', provenance: {} };
       await at.refused('resource_not_found', 'POST', '/v1/memories', { as, body });

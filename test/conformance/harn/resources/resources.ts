@@ -302,7 +302,7 @@ export const resources = category('resources', {
     const { workspace_id } = await at.task(first.body.id);
     const reported = (await at.events(`/v1/events?workspace_id=${workspace_id}`)).map(({ event }) => event);
     for (const kind of ['connector.delivery_received', 'connector.delivery_deduped', 'connector.task_submitted']) {
-      truth(reported.includes(kind), `there is no ${kind}`);
+      truth((reported as readonly string[]).includes(kind), `there is no ${kind}`);
     }
   },
   ...each(

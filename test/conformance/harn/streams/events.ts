@@ -184,7 +184,7 @@ export const events = category('events', {
       'task.completed',
     ];
     rising(
-      order.map((kind) => kinds.indexOf(kind)),
+      order.map((kind) => (kinds as readonly string[]).indexOf(kind)),
       'places of the events',
     );
   },

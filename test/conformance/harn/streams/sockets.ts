@@ -230,7 +230,7 @@ export const sockets = category('websocket', {
       equal((await socket.until(({ type }) => type === 'pong')).at(-1)?.t, 'now', 'the pong');
     });
   },
-  async 'a question is put to whoever listens, and can be answered there'(at) {
+  async 'a question is put to the client that listens, and can be answered there'(at) {
     await onSession(at, async (socket, session) => {
       const { id } = await at.submit('ask which colour?', session);
       const request = (await socket.until(({ type }) => type === 'request')).at(-1);
@@ -240,7 +240,7 @@ export const sockets = category('websocket', {
       equal((await at.ended(id)).status, 'COMPLETED', 'the task');
     });
   },
-  async 'an approval is put to whoever listens, and can be refused there'(at) {
+  async 'an approval is put to the client that listens, and can be refused there'(at) {
     await onSession(at, async (socket, session) => {
       const { id } = await at.submit('send the plan to bo', session);
       const request = (await socket.until(({ type }) => type === 'request')).at(-1);
@@ -252,7 +252,7 @@ export const sockets = category('websocket', {
       truth(!kinds.includes('tool.completed'), 'the tool ran');
     });
   },
-  async 'an open question is put again to whoever comes back'(at) {
+  async 'an open question is put again to the client that comes back'(at) {
     const { id } = await at.submit('ask which colour?');
     await at.reaches(id, 'INPUT_REQUIRED');
     const socket = await openSocket(at, `/v1/tasks/${id}/stream`);

@@ -188,12 +188,12 @@ describe('calls of a peer that cannot stream', () => {
     const gate = latch();
     const url = await openSdkPeer({ streaming: false, push: true, gate: gate.promise });
     const { runtime, room } = await handing(url, { ...PUSH, timeouts: { poll_ms: NEVER, push_poll_ms: NEVER } });
-    const given = await room.task({ input: says('work') });
+    const input = await room.task({ input: says('work') });
     // It answers as soon as it has the task; from then on only its calls make us look.
-    await runtime.seen(given.id, 'agent.handoff');
+    await runtime.seen(input.id, 'agent.handoff');
     gate.open();
-    expect((await runtime.until(given.id)).status).toBe('COMPLETED');
-    const events = await runtime.events(given.id);
+    expect((await runtime.until(input.id)).status).toBe('COMPLETED');
+    const events = await runtime.events(input.id);
     expect(JSON.stringify(of(events, 'agent.message')[0]?.payload)).toContain('work: done');
   });
 
@@ -203,7 +203,7 @@ describe('calls of a peer that cannot stream', () => {
       silent,
     );
     const { runtime, room } = await handing(peer.url, { ...PUSH, timeouts: timeouts as never });
-    const given = await room.task();
+    const input = await room.task();
     const registered = async () => {
       await expect
         .poll(() => peer.calls.some(({ body }) => body?.method === 'CreateTaskPushNotificationConfig'))
@@ -211,11 +211,11 @@ describe('calls of a peer that cannot stream', () => {
       return peer.calls.find(({ body }) => body?.method === 'CreateTaskPushNotificationConfig')!.body.params;
     };
     const looks = () => peer.calls.filter(({ body }) => body?.method === 'GetTask').length;
-    return { peer, runtime, given, registered, looks };
+    return { peer, runtime, input: input, registered, looks };
   }
 
-  test('only the peer, with the credential it was given, about the task it was given, is received', async () => {
-    const { runtime, given, registered, looks } = await called(
+  test('only the peer, with the credential it was input, about the task it was input, is received', async () => {
+    const { runtime, input, registered, looks } = await called(
       {
         CreateTaskPushNotificationConfig: [{ result: { taskId: 't1', id: 'x', url: 'https://x.example/' } }],
         GetTask: [working, working, { result: task('TASK_STATE_COMPLETED', whole) }],
@@ -239,8 +239,8 @@ describe('calls of a peer that cannot stream', () => {
     expect(await tell(bearer, 'another')).toBe(400);
     expect(looks()).toBe(2);
     expect(await tell({ ...bearer, 'x-a2a-notification-token': token })).toBe(204);
-    expect((await runtime.until(given.id)).status).toBe('COMPLETED');
-    const events = await runtime.events(given.id);
+    expect((await runtime.until(input.id)).status).toBe('COMPLETED');
+    const events = await runtime.events(input.id);
     const [delivery] = of(events, 'connector.delivery_received');
     expect(delivery?.payload).toMatchObject({ provider: 'a2a.push', peer: 'peer', task_id: 't1' });
     expect(JSON.stringify(events)).not.toContain(authentication.credentials);
@@ -249,19 +249,19 @@ describe('calls of a peer that cannot stream', () => {
   });
 
   test('a peer that will not call is asked from time to time', async () => {
-    const { runtime, given } = await called(
+    const { runtime, input } = await called(
       {
         CreateTaskPushNotificationConfig: [{ error: { code: -32003, message: 'no' } }],
         GetTask: [working, working, { result: task('TASK_STATE_COMPLETED', whole) }],
       },
       { poll_ms: 5, push_poll_ms: NEVER },
     );
-    expect((await runtime.until(given.id)).status).toBe('COMPLETED');
+    expect((await runtime.until(input.id)).status).toBe('COMPLETED');
   });
 
   test('one that promised and does not is found out, and asked from then on', async () => {
     const asks = { result: task('TASK_STATE_SUBMITTED') };
-    const { runtime, given } = await called(
+    const { runtime, input } = await called(
       {
         SendMessage: [{ result: { task: task('TASK_STATE_SUBMITTED') } }],
         CreateTaskPushNotificationConfig: [{ result: { taskId: 't1', id: 'x', url: 'https://x.example/' } }],
@@ -269,7 +269,7 @@ describe('calls of a peer that cannot stream', () => {
       },
       { poll_ms: 1, push_poll_ms: 30 },
     );
-    expect((await runtime.until(given.id)).status).toBe('COMPLETED');
+    expect((await runtime.until(input.id)).status).toBe('COMPLETED');
   });
 
   test('we are only to be called over https, or from this machine', () => {

@@ -54,12 +54,12 @@ describe.each([
 
   test('asks, and is answered', async () => {
     const { at, room } = await runtime(await open(), { binding });
-    const given = await room.task({ input: says('ask') });
-    const [ask] = await at.asks(given.id);
+    const input = await room.task({ input: says('ask') });
+    const [ask] = await at.asks(input.id);
     expect(ask?.question).toBe('How many?');
     await at.answer(ask!.id, { value: 'seven' });
-    expect((await at.until(given.id)).status).toBe('COMPLETED');
-    const events = await at.events(given.id);
+    expect((await at.until(input.id)).status).toBe('COMPLETED');
+    const events = await at.events(input.id);
     expect(JSON.stringify(of(events, 'agent.message').at(-1)?.payload)).toContain('seven: done');
   });
 });
@@ -154,13 +154,13 @@ describe('what they say', () => {
       GetTask: [...Array.from({ length: 40 }, () => ({ result: asks })), { result: task('TASK_STATE_COMPLETED') }],
     });
     const { at, room } = await runtime(peer.url);
-    const given = await room.task();
-    const [ask] = await at.asks(given.id);
+    const input = await room.task();
+    const [ask] = await at.asks(input.id);
     // The peer's words are shown as the peer's, and never as the question.
     expect([ask?.kind, ask?.question]).toEqual(['approval', 'May agent:peer use peer on peer?']);
     expect(JSON.stringify(ask?.action.claims)).toContain('log in at x');
     await at.answer(ask!.id, { approved: true });
-    expect((await at.until(given.id)).status).toBe('COMPLETED');
+    expect((await at.until(input.id)).status).toBe('COMPLETED');
     expect(peer.calls.filter(({ body }) => body?.method === 'SendMessage')).toEqual([]);
   });
 });

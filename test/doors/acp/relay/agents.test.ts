@@ -1,6 +1,8 @@
 /** Agents as they are: they do not ask, tell things twice, write by themselves, and go on talking. Each is on record as it was. */
+
 import { expect, test } from 'vitest';
 import { within } from '../../../../adapters/acp/shapes.ts';
+import { vendorEvent } from '../../../../src/model/events.ts';
 import * as agents from '../../../support/acp/agents.ts';
 import { CWD, openStage, type Stage, text, update } from '../../../support/acp/relay.ts';
 import { of } from '../../../support/gateway/test-gateway.ts';
@@ -145,7 +147,7 @@ test('words that stream by are kept with whom they belong to, however they are c
   const events = await stage.home.events((await stage.task()).id);
   const pieces = events.flatMap(({ event, payload, ext }) => {
     if (event === 'vendor.tollbridge.message_delta') return [String(payload.text)];
-    const thought = event === 'vendor.acp.thought' && within(ext, 'acp', 'update', 'content', 'text');
+    const thought = event === vendorEvent('vendor.acp.thought') && within(ext, 'acp', 'update', 'content', 'text');
     return thought ? [`(${String(thought)})`] : [];
   });
   expect(pieces.join('|')).toBe('abcd|e|f|g|(hi)|jk');

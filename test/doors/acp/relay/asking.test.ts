@@ -47,13 +47,13 @@ test('a lasting permission is never chosen for someone, and is honoured and note
   const byRule = await openStage({ rules: ALLOW_WRITES });
   await byRule.greeted();
   const answers: unknown[] = [];
-  agents.offersAlways(byRule.agent, answers);
+  agents.supportsAlways(byRule.agent, answers);
   await byRule.prompt();
   expect(answers).toEqual(['once']);
 
   const byPerson = await openStage();
   await byPerson.greeted();
-  agents.offersAlways(byPerson.agent, answers);
+  agents.supportsAlways(byPerson.agent, answers);
   byPerson.editor.on('session/request_permission', picks('allow_always'));
   await byPerson.prompt();
   expect(answers).toEqual(['once', 'always-tool']);
@@ -67,7 +67,7 @@ test('where lasting permissions are hidden the editor is not offered any, and th
   const stage = await openStage({ relay: { standingGrants: 'hide' } });
   await stage.greeted();
   const answers: unknown[] = [];
-  agents.offersAlways(stage.agent, answers);
+  agents.supportsAlways(stage.agent, answers);
   stage.editor.on('session/request_permission', picks('allow_once'));
   await stage.prompt();
   const question = stage.editor.frames.find(({ method }) => method === 'session/request_permission');
@@ -83,7 +83,7 @@ test('when only a lasting permission is offered a rule cannot give it, and a per
   const stage = await openStage({ rules: ALLOW_WRITES });
   await stage.greeted();
   const answers: unknown[] = [];
-  agents.offersAlways(stage.agent, answers, true);
+  agents.supportsAlways(stage.agent, answers, true);
   stage.editor.on('session/request_permission', picks('allow_always'));
   await stage.prompt();
   stage.editor.on('session/request_permission', picks('reject_once'));

@@ -1,6 +1,8 @@
 /** Nothing is lost: what policy does not change arrives as it left, byte for byte, in the order it was said. */
+
 import { expect, test } from 'vitest';
 import { within } from '../../../../adapters/acp/shapes.ts';
+import { vendorEvent } from '../../../../src/model/events.ts';
 import { corpus, IDS, REFUSED } from '../../../support/acp/corpus.ts';
 import { OPTIONS, openStage, type Stage, update } from '../../../support/acp/relay.ts';
 import type { End } from '../../../support/wire/line-end.ts';
@@ -197,7 +199,10 @@ test.each(['agent', 'editor'] as const)(
     expect(receiver.lines.slice(received)).toHaveLength(1);
     expect(sender.frames.length - before).toBe(REFUSED.length);
     await expect
-      .poll(async () => (await stage.home.all()).filter(({ event }) => event === 'vendor.acp.frame_refused').length)
+      .poll(
+        async () =>
+          (await stage.home.all()).filter(({ event }) => event === vendorEvent('vendor.acp.frame_refused')).length,
+      )
       .toBeGreaterThan(3);
   },
 );

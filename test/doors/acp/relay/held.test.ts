@@ -237,13 +237,13 @@ test('a server of ours is offered in a new session, beside what the editor offer
   stage.agent.on('session/new', () => ({ sessionId: 's1' }));
   await stage.editor.ask('initialize', { protocolVersion: 1 });
   // Bytes of what the editor offers are not ours to change.
-  const offered = JSON.stringify(mcpServers).replace('"b"', '"b", "n": 1.0');
+  const choices = JSON.stringify(mcpServers).replace('"b"', '"b", "n": 1.0');
   const asked = stage.editor.next(({ id }) => id === 7);
   stage.editor.raw(
-    `{"jsonrpc":"2.0","id":7,"method":"session/new","params":{"cwd":"${CWD}","mcpServers":${offered}}}\n`,
+    `{"jsonrpc":"2.0","id":7,"method":"session/new","params":{"cwd":"${CWD}","mcpServers":${choices}}}\n`,
   );
   await asked;
-  expect(stage.agent.lines.at(-1)).toContain(offered.slice(0, -1));
+  expect(stage.agent.lines.at(-1)).toContain(choices.slice(0, -1));
   const received = stage.agent.frames.find(({ method }) => method === 'session/new');
   const [session] = await stage.home.runtime.store.list({ object: 'session' });
   expect(received?.params?.mcpServers).toEqual([

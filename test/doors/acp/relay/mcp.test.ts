@@ -64,8 +64,8 @@ async function morning(
   onTestFinished(() => void relay.kill('SIGKILL'));
   await editor.ask('initialize', { protocolVersion: 1 });
   await editor.ask('session/new', { cwd: dir, mcpServers: [] });
-  const call = async (name: string, given: object) => {
-    const prompt = [{ type: 'text', text: JSON.stringify({ name, arguments: given }) }];
+  const call = async (name: string, input: object) => {
+    const prompt = [{ type: 'text', text: JSON.stringify({ name, arguments: input }) }];
     const answer = await editor.ask('session/prompt', { sessionId: 's1', prompt });
     expect(answer, stderr()).toMatchObject({ result: { stopReason: 'end_turn' } });
     const said = editor.frames.findLast(({ method }) => method === 'session/update')?.params?.update;

@@ -9,14 +9,14 @@ import { drops } from '../../../process/acp/drops.ts';
 import { eventuallyNone, startRelay } from '../../../support/acp/process.ts';
 import { openTestGateway } from '../../../support/gateway/test-gateway.ts';
 
-async function place(): Promise<string> {
+async function location(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   return dir;
 }
 
 test('a whole turn, nothing but the protocol on standard output, and an orderly end', async () => {
-  const dir = await place();
+  const dir = await location();
   const { editor, exited, work, stderr } = startRelay({ dir });
   const { done } = await work('say it');
   expect((await done).result).toEqual({ stopReason: 'end_turn' });
@@ -31,7 +31,7 @@ test('a whole turn, nothing but the protocol on standard output, and an orderly 
 });
 
 test('without a log the agent is greeted and then nothing passes', async () => {
-  const dir = await place();
+  const dir = await location();
   const { editor, exited, stderr } = startRelay({ dir: '/dev/null/nowhere', mark: dir });
   const received = editor.received(({ id, result }) => id === 0 && result !== undefined);
   editor.say({ id: 0, method: 'initialize', params: { protocolVersion: 1 } });
@@ -44,13 +44,13 @@ test('without a log the agent is greeted and then nothing passes', async () => {
 });
 
 test('an agent that is not there is reported by name', async () => {
-  const { exited, stderr } = startRelay({ dir: await place(), command: ['no-such-agent'] });
+  const { exited, stderr } = startRelay({ dir: await location(), command: ['no-such-agent'] });
   expect((await exited).code).toBe(7);
   expect(stderr()).toContain('could not start no-such-agent: there is no such command');
 });
 
 test('an agent killed in the middle fails its turn, and the editor hears of it', async () => {
-  const dir = await place();
+  const dir = await location();
   const { exited, work } = startRelay({ dir, manner: 'leaves', mark: dir });
   const { agentPid, done } = await work();
   process.kill(agentPid, 'SIGKILL');
@@ -60,7 +60,7 @@ test('an agent killed in the middle fails its turn, and the editor hears of it',
 });
 
 test('an agent that says one line without end is cut off and ended', async () => {
-  const dir = await place();
+  const dir = await location();
   const flood = `const more = () => process.stdout.write('x'.repeat(1 << 20), more); more();`;
   const { exited, stderr } = startRelay({ dir, mark: dir, command: [process.execPath, '-e', flood] });
   expect((await exited).code).toBe(1);
@@ -69,7 +69,7 @@ test('an agent that says one line without end is cut off and ended', async () =>
 });
 
 test('an editor that stops reading holds the agent back, and the relay still ends when it is asked to', async () => {
-  const dir = await place();
+  const dir = await location();
   const said = JSON.stringify({ jsonrpc: '2.0', method: '_vendor/told', params: { text: 'x'.repeat(1000) } });
   const flood = `const more = () => process.stdout.write(${JSON.stringify(`${said}\n`)}.repeat(500), more); more();`;
   const { relay, exited } = startRelay({ dir, mark: dir, command: [process.execPath, '-e', flood] });
@@ -81,13 +81,13 @@ test('an editor that stops reading holds the agent back, and the relay still end
 });
 
 test('sessions dropped in every way leave nobody behind, every task ended and a chain that verifies', async () => {
-  const dir = await place();
+  const dir = await location();
   const report = await drops({ dir, count: 8, atOnce: 4, tell: () => {} });
   expect(report).toEqual({ sessions: 8, left: [], tasks: 8, open: [], chain: { valid: true, records: 8 } });
 }, 90_000);
 
 test('a log that is gone for good does not keep the relay', { timeout: 90_000 }, async () => {
-  const dir = await place();
+  const dir = await location();
   const data = join(dir, 'data');
   const { exited, work, drop } = startRelay({ dir: data, mark: dir });
   await work();

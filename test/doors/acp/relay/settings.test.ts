@@ -34,14 +34,14 @@ relays:
     blocked_terminal: error
     thoughts: summary
     mcp:
-      - { name: house, url: "http://127.0.0.1:4319/mcp", token: agent-key }
+      - { name: gateway, url: "http://127.0.0.1:4319/mcp", token: agent-key }
       - { name: own, command: [my-server, --here] }
     timeouts: { stall_ms: 60000, cancel_ms: 2000 }
 `;
 
 const GATEWAY = {
   type: 'http',
-  name: 'house',
+  name: 'gateway',
   url: 'http://127.0.0.1:4319/mcp',
   headers: [
     { name: 'Authorization', value: 'Bearer <agent-key>' },
@@ -96,7 +96,7 @@ test.each([
   ['relays:\n  acp: { timeouts: { stall: 5 } }\n', 'tollbridge.yaml:2:', /stall/],
   ['relays:\n  acp:\n    mcp:\n      - { name: x }\n', 'tollbridge.yaml:4:9', /a server has a url or a command/],
   ['relays:\n  gopher: {}\n', 'tollbridge.yaml:2:', /there is no relay gopher; there are: acp/],
-])('a mistake is reported with its place: %j', async (yaml, place, why) => {
+])('a mistake is reported with its place: %j', async (yaml, location, why) => {
   const config = await written(yaml);
   const reported = await Promise.resolve()
     .then(() => sectionFrom(config, {}))
@@ -106,7 +106,7 @@ test.each([
       () => 'nothing',
       (fault: Error) => fault.message,
     );
-  expect(reported).toContain(place);
+  expect(reported).toContain(location);
   expect(reported).toMatch(why);
 });
 

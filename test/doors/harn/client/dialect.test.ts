@@ -27,7 +27,7 @@ async function open({ rules = OPEN, client = {} }: { rules?: string; client?: Pa
   const room = await near.room();
   const give = async (text: string) => {
     const { id } = await room.task({ input: says(text) });
-    await far.given();
+    await far.input();
     return id;
   };
   return { far, near, room, give };

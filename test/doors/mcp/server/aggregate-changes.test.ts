@@ -179,7 +179,7 @@ test('other rules are a change as well, and so is a definition that is no longer
 
 test('a server without tools has its prompts and resources here, and links in answers can be followed', async () => {
   const link = { type: 'resource_link', uri: 'note://1', name: 'one' };
-  const shelf = await openUpstream({
+  const notes = await openUpstream({
     tools: {},
     answers: {
       'prompts/list': () => ({ prompts: [{ name: 'greet' }] }),
@@ -189,15 +189,15 @@ test('a server without tools has its prompts and resources here, and links in an
           : { resources: [{ uri: 'note://2', name: 'two' }] },
     },
   });
-  onTestFinished(() => shelf.close());
+  onTestFinished(() => notes.close());
   const { modern } = await openCommon({
     tools: { find: { call: () => ({ content: [link, { ...link, uri: 'https://a.example/' }] }) } },
-    others: { shelf: { url: shelf.url } },
+    others: { notes: { url: notes.url } },
   });
-  expect(outcome(await modern('prompts/list')).result.prompts).toEqual([{ name: 'shelf__greet' }]);
+  expect(outcome(await modern('prompts/list')).result.prompts).toEqual([{ name: 'notes__greet' }]);
   const { resources, nextCursor } = outcome(await modern('resources/list')).result;
   expect([resources.map(({ uri }: Loose) => uri), nextCursor]).toEqual([
-    ['mcp+shelf:note://1', 'mcp+shelf:note://2'],
+    ['mcp+notes:note://1', 'mcp+notes:note://2'],
     undefined,
   ]);
   expect(outcome(await modern('resources/list', { cursor: 'mine' })).error.code).toBe(-32602);

@@ -125,8 +125,8 @@ test('long work is a task of 2025-11-25 for a client that asks for one', async (
 test('and a task of the extension for a client that has it', async () => {
   const { modern } = await openCommon();
   const able = { capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } };
-  const given = { name: 'agent__demo', arguments: { message: 'ask how much?' } };
-  const { result } = outcome(await modern('tools/call', given, able));
+  const input = { name: 'agent__demo', arguments: { message: 'ask how much?' } };
+  const { result } = outcome(await modern('tools/call', input, able));
   expect(result).toMatchObject({ resultType: 'task', ttlMs: null });
   const { taskId } = result;
   let task: Loose = {};

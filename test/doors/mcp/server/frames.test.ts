@@ -10,7 +10,7 @@ import type { JsonObject } from '../../../../src/model/schema.ts';
 
 const frame = (method: string, more: { id?: string | number; params?: JsonObject } = {}) =>
   ({ jsonrpc: '2.0', method, ...more }) as const;
-const code = (...given: Parameters<typeof frame>) => clientFrameTrouble(frame(...given))?.error.code;
+const code = (...input: Parameters<typeof frame>) => clientFrameTrouble(frame(...input))?.error.code;
 
 test('a client’s frame in the wrong kind is an invalid request, in the wrong direction an unknown method', () => {
   expect(code('tools/call', { id: 1, params: { name: 'x' } })).toBeUndefined();

@@ -199,7 +199,7 @@ describe('who is there', () => {
     expect(upstream.asked.at(-1)?.params.taskId).toBe('guessable');
   });
 
-  test('a parked call is for the client that made it', async () => {
+  test('a suspended call is for the client that made it', async () => {
     const rules = '- { id: ask, when: { kind: tool }, then: ask, say: a person decides }';
     const { modern, upstream } = await openScene({ rules, gateway: { authenticate } });
     const more = { capabilities: { elicitation: {} }, headers: bearer('ana') };

@@ -101,13 +101,13 @@ describe('at the door', () => {
     const at = `${gateway.at('u')}/sse`;
     expect((await exchange(at, { method: 'GET' })).status).toBe(401);
     const hangUp = new AbortController();
-    let place = '';
+    let location = '';
     const listening = fetch(at, { headers: bearer('ana'), signal: hangUp.signal }).then(async ({ body }) => {
-      for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) place += Buffer.from(chunk).toString();
+      for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) location += Buffer.from(chunk).toString();
     });
     listening.catch(() => {});
-    await eventually(() => place.includes('\n\n'));
-    const [, address = ''] = /^event: endpoint\ndata: (\/mcp\/u\/message\?sessionId=\S{24})\n\n/.exec(place) ?? [];
+    await eventually(() => location.includes('\n\n'));
+    const [, address = ''] = /^event: endpoint\ndata: (\/mcp\/u\/message\?sessionId=\S{24})\n\n/.exec(location) ?? [];
     const post = async (who: string, to = address) => {
       const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
       const received = await exchange(`${gateway.url}${to}`, { headers: bearer(who), body });
@@ -119,7 +119,7 @@ describe('at the door', () => {
     expect(await post('ana', address.replace('/u/', '/v/'))).toEqual([404, 'Session not found']);
     expect(upstream.asked).toEqual([]);
     expect((await post('ana'))[0]).toBe(202);
-    await eventually(() => place.includes('"id":1'));
+    await eventually(() => location.includes('"id":1'));
     hangUp.abort();
     await eventually(() => upstream.sessions() === 0);
     let last: unknown[] = [];

@@ -22,11 +22,11 @@ test('progress goes by the name of the request that is there now, and what was r
   });
   let running: Running | undefined;
   let finish: (outcome: FrameOutcome) => void = () => {};
-  const first = suspended.start(asking('first'), async (given) => {
-    running = given;
-    given.notify(progress('first', 1));
-    await given.input({ colour: { method: 'elicitation/create', params: { message: 'Which?' } } });
-    given.notify(progress('first', 3));
+  const first = suspended.start(asking('first'), async (input) => {
+    running = input;
+    input.notify(progress('first', 1));
+    await input.input({ colour: { method: 'elicitation/create', params: { message: 'Which?' } } });
+    input.notify(progress('first', 3));
     return await new Promise((resolve) => {
       finish = resolve;
     });
@@ -56,9 +56,9 @@ test('a resuming request without a progress token receives no progress', async (
     signal: NEVER,
     notify: (notice) => received.push(notice),
   });
-  const first = suspended.start(asking({ _meta: { progressToken: 1 } }), async (given) => {
-    await given.input({ colour: { method: 'elicitation/create', params: { message: 'Which?' } } });
-    given.notify(progress('1', 1));
+  const first = suspended.start(asking({ _meta: { progressToken: 1 } }), async (input) => {
+    await input.input({ colour: { method: 'elicitation/create', params: { message: 'Which?' } } });
+    input.notify(progress('1', 1));
     return { result: {} };
   });
   const { result } = (await first) as { result: { requestState: string } };

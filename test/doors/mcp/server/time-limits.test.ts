@@ -44,15 +44,15 @@ test('a time no timer can hold is long, not short', () => {
 });
 
 test('silence ends a call, progress moves that, and the bound moves for nobody', () => {
-  const given = new AbortController().signal;
-  const silent = createResponseTimeout(given, 100, 1_000);
+  const input = new AbortController().signal;
+  const silent = createResponseTimeout(input, 100, 1_000);
   vi.advanceTimersByTime(99);
   expect(silent.signal.aborted).toBe(false);
   vi.advanceTimersByTime(2);
   expect(silent.signal.aborted).toBe(true);
   expect(silent.reason(new Error('x'))).toMatchObject({ kind: 'deadline_exceeded' });
 
-  const moving = createResponseTimeout(given, 100, 1_000);
+  const moving = createResponseTimeout(input, 100, 1_000);
   for (let turn = 0; turn < 12; turn += 1) {
     vi.advanceTimersByTime(80);
     expect(moving.signal.aborted).toBe(false);

@@ -69,8 +69,16 @@ test('lists of several follow each other; who has none, or cannot say, is passed
   }
   expect(seen).toEqual([[1, 2], [3], [4], []]);
   expect(await listTasks(undefined, [])).toEqual({ result: { tasks: [] } });
-  const place = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  for (const cursor of ['', 'x', place(['nobody']), place(['a', '9']), place({}), place(null), place([1])]) {
+  const location = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  for (const cursor of [
+    '',
+    'x',
+    location(['nobody']),
+    location(['a', '9']),
+    location({}),
+    location(null),
+    location([1]),
+  ]) {
     expect(await listTasks(cursor, sources), cursor).toEqual({ error: { code: -32602, message: 'Invalid cursor' } });
   }
 });

@@ -71,7 +71,7 @@ export async function playLegacy(
   const byName = unasked.toSorted((a, b) => String(a.method).localeCompare(String(b.method)));
   said.push({ step: 'unasked', status: 200, type: 'text/event-stream', frames: byName });
 
-  said.push(await givenUp(url, post, () => ++ids, { ...headers, ...session }));
+  said.push(await canceledCall(url, post, () => ++ids, { ...headers, ...session }));
   const over = await exchange(url, { method: 'DELETE', headers: { ...headers, ...session } });
   said.push({ step: 'the end', status: over.status, type: '', frames: [] });
   const after = await post({ id: ++ids, method: 'ping' });
@@ -99,19 +99,19 @@ async function tasks(ask: (method: string, params?: Loose, step?: string) => Pro
 }
 
 /** Takes back a call and sees the server stop working on it. */
-async function givenUp(
+async function canceledCall(
   url: string,
   post: (body: Loose) => Promise<Received>,
   nextId: () => number,
   headers: Readonly<Record<string, string>>,
 ): Promise<Said> {
   const count = async () => {
-    const { frames } = await post({ id: nextId(), method: 'tools/call', params: { name: 'how_many_given_up' } });
-    return JSON.parse(frames.at(-1)?.result.content[0].text).givenUp as number;
+    const { frames } = await post({ id: nextId(), method: 'tools/call', params: { name: 'how_many_canceled' } });
+    return JSON.parse(frames.at(-1)?.result.content[0].text).canceled as number;
   };
   const before = await count();
   const id = nextId();
-  const params = { name: 'wait_until_given_up', _meta: { progressToken: id } };
+  const params = { name: 'wait_until_canceled', _meta: { progressToken: id } };
   const hangUp = new AbortController();
   const { signal } = hangUp;
   const waits = new Promise<void>((resolve) => {

@@ -92,7 +92,7 @@ export async function playModern(url: string, own: Readonly<Record<string, strin
 
   await tasks(ask);
   said.push(...(await listened(send)));
-  said.push(await givenUp(send));
+  said.push(await canceledCall(send));
   return said;
 }
 
@@ -149,14 +149,14 @@ async function listened(send: Send): Promise<readonly Said[]> {
 }
 
 /** Hanging up is taking back. */
-async function givenUp(send: Send): Promise<Said> {
+async function canceledCall(send: Send): Promise<Said> {
   const count = async () => {
-    const { frames } = await send('tools/call', { name: 'how_many_given_up' });
-    return JSON.parse(frames.at(-1)?.result.content[0].text).givenUp as number;
+    const { frames } = await send('tools/call', { name: 'how_many_canceled' });
+    return JSON.parse(frames.at(-1)?.result.content[0].text).canceled as number;
   };
   const before = await count();
   // Hung up on as soon as it says that it waits.
-  await send('tools/call', { name: 'wait_until_given_up', _meta: { progressToken: 'w' } }, { frame: () => true });
+  await send('tools/call', { name: 'wait_until_canceled', _meta: { progressToken: 'w' } }, { frame: () => true });
   let now = before;
   await until(
     () => now > before,
@@ -164,5 +164,5 @@ async function givenUp(send: Send): Promise<Said> {
       now = await count();
     },
   );
-  return { step: 'given up', status: 200, type: '', frames: [{ given: now > before }] };
+  return { step: 'given up', status: 200, type: '', frames: [{ input: now > before }] };
 }

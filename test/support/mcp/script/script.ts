@@ -135,7 +135,7 @@ export const REWRITES: readonly Rewrite[] = [
   },
   {
     what: 'ids of requests to the client',
-    why: 'they belong to whoever sends the request on this connection',
+    why: 'they belong to the client that sends the request on this connection',
     rewrite: inFrames((frame) => (frame.method && 'id' in frame ? { ...frame, id: '<id>' } : frame)),
   },
   {
@@ -153,7 +153,7 @@ export const REWRITES: readonly Rewrite[] = [
   },
   {
     what: 'requestState',
-    why: 'it is opaque and whoever asks decides whether it needs one; a gateway knows by it which call waits for the answer',
+    why: 'it is opaque and the client that asks decides whether it needs one; a gateway knows by it which call waits for the answer',
     rewrite: inFrames(({ result, ...frame }) => {
       if (result?.resultType !== 'input_required') return { ...frame, ...(result && { result }) };
       const { requestState: _, ...rest } = result;

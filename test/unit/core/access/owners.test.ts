@@ -173,7 +173,7 @@ describe('work an agent hands on', () => {
     const { resource: task } = await t.send('task.submit', { session_id: session.id, input: {}, agent: 'none' }, by);
     for (const actor of [peer, agent])
       expect(await t.bridge.view(actor, 'task', task.id)).toMatchObject({ id: task.id });
-    const other: Actor = { ...agent, on_behalf_of: 'somebody-else', id: 'agent:other' };
+    const other: Actor = { ...agent, on_behalf_of: 'someone-else', id: 'agent:other' };
     expect(await faultOf(t.bridge.view(other, 'task', task.id))).toMatchObject({ kind: 'not_found' });
   });
 });

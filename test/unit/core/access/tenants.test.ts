@@ -56,7 +56,7 @@ describe('between tenants', () => {
 
   test("a file without a workspace is its tenant's alone", async () => {
     const { t } = own;
-    const { resource } = await t.send('artifact.register', file, { bytes: Buffer.from('house') });
+    const { resource } = await t.send('artifact.register', file, { bytes: Buffer.from('shared') });
     const reds = await t.send('artifact.register', file, { actor: red, bytes: Buffer.from('red') });
     expect(await faultOf(t.bridge.view(red, 'artifact', resource.id))).toMatchObject({ kind: 'not_found' });
     expect(await faultOf(t.bridge.view(blue, 'artifact', reds.resource.id))).toMatchObject({ kind: 'not_found' });

@@ -1,5 +1,5 @@
 /**
- * To strangers what is hidden is absent, in the same words, whichever way they come; and what core keeps for itself is
+ * To unauthenticated callers what is hidden is absent, in the same words, whichever way they come; and what core keeps for itself is
  * for nobody.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -27,7 +27,7 @@ beforeEach(async () => {
 /** Someone of another tenant, and someone of the same one who was given another workspace only. */
 const UNAUTHENTICATED: readonly [string, Actor][] = [
   ['another tenant', blue],
-  ['a house without tenants', { id: 'ada', kind: 'person', scopes: ['*'] }],
+  ['an installation without tenants', { id: 'ada', kind: 'person', scopes: ['*'] }],
   ['another workspace', { ...red, id: 'rob', workspaces: ['workspace_elsewhere'] }],
 ];
 

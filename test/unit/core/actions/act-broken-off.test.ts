@@ -112,10 +112,10 @@ describe('work that is asked to stop', () => {
     };
     const { t, tools, task } = await play(
       async (sink, signal) => {
-        const acting = sink.act(SEND);
+        const action = sink.act(SEND);
         await untilAborted(signal);
         deciding.open();
-        await acting;
+        await action;
       },
       { engines: [engine] },
     );

@@ -11,8 +11,11 @@ import { compareDecisions } from '../../../../src/policy/compare.ts';
 import { createPersonaEngine } from '../../../../src/policy/persona.ts';
 import { loadPolicies } from '../../../../src/policy/rules/load.ts';
 import { readAct } from '../../../../src/runtime/read-act.ts';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { all, type Life, openLife } from '../../../support/tasks/life.ts';
 import { type Script, scripted, toolbox } from '../../../support/tasks/script.ts';
+
+needsFile();
 
 const BEFORE = `
 - { id: ordinary, then: allow }
@@ -120,12 +123,12 @@ describe('recorded decisions', () => {
     const { life, id, workspace } = await worked();
     const stream = { of: 'task', id } as const;
     const events = await life.events(id);
-    const rulings = events.filter(({ event }) => event.endsWith('.decided'));
-    // Right after the request for `deferred`, before its rulings.
+    const decisions = events.filter(({ event }) => event.endsWith('.decided'));
+    // Right after the request for `deferred`, before its decisions.
     const request = events.find(({ payload, event }) => event === 'tool.requested' && payload.tool_call_id === 'long')!;
     const [first] = await all(recordedDecisions(life.runtime.store, { stream, after: request.id, limit: 1 }));
     expect(first!.action).toMatchObject({ tool_call_id: 'long', arguments: { path: '/prod/long' } });
-    const last = rulings.at(-1)!;
+    const last = decisions.at(-1)!;
     const upTo = await all(recordedDecisions(life.runtime.store, { stream, upTo: last.id }));
     expect(upTo.at(-1)!.event_id).toBe(last.id);
     expect(

@@ -6,7 +6,7 @@ import { ana } from '../../../support/gateway/actors.ts';
 import { latch, scriptedAgent } from '../../../support/gateway/agents.ts';
 import { pulledDisk } from '../../../support/gateway/failing-store.ts';
 import { ALLOW_SEND, act, lastDecision } from '../../../support/gateway/one-decision.ts';
-import { kinds, of, openTestGateway, placeOf, type TestGateway } from '../../../support/gateway/test-gateway.ts';
+import { kinds, locationOf, of, openTestGateway, type TestGateway } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 
 describe('decide, write down, then act', () => {
@@ -69,8 +69,8 @@ describe('decide, write down, then act', () => {
     const { log } = await act({ rules: ALLOW_SEND });
     const [request] = of(log, 'tool.requested');
     const [end] = of(log, 'tool.completed');
-    expect(placeOf(request!)).toBeLessThan(placeOf(lastDecision(log)));
-    expect(placeOf(lastDecision(log))).toBeLessThan(placeOf(end!));
+    expect(locationOf(request!)).toBeLessThan(locationOf(lastDecision(log)));
+    expect(locationOf(lastDecision(log))).toBeLessThan(locationOf(end!));
   });
 });
 

@@ -78,9 +78,9 @@ describe('concurrency', () => {
     const other = await t.second();
     const sessions = await Promise.all(Array.from({ length: 8 }, elsewhere));
     const outcomes = await Promise.all(
-      sessions.map((place, at) =>
+      sessions.map((location, at) =>
         (at % 2 ? t : other)
-          .send('task.submit', { ...place, input: { go: 1 } })
+          .send('task.submit', { ...location, input: { go: 1 } })
           .then(({ resource }) => resource.id, asFault),
       ),
     );

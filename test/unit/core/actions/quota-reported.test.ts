@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ActResult } from '../../../../src/ports/index.ts';
 import { latch, scriptedAgent } from '../../../support/gateway/agents.ts';
-import { of, openTestGateway, placeOf } from '../../../support/gateway/test-gateway.ts';
+import { locationOf, of, openTestGateway } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
 import { ALLOW, limited, newQuota, SEND, usage, used } from '../../../support/policy/quotas.ts';
 
@@ -40,8 +40,8 @@ describe('what agents report is charged', () => {
 
     const log = await t.events(task.id);
     const [report] = of(log, 'vendor.tollbridge.usage');
-    const charged = of(log, 'vendor.tollbridge.quota_used').filter((event) => placeOf(event) > placeOf(report!));
-    expect(charged.map(placeOf)).toEqual([placeOf(report!) + 1, placeOf(report!) + 2]);
+    const charged = of(log, 'vendor.tollbridge.quota_used').filter((event) => locationOf(event) > locationOf(report!));
+    expect(charged.map(locationOf)).toEqual([locationOf(report!) + 1, locationOf(report!) + 2]);
     expect(charged.map(({ payload }) => payload.quota_id)).toEqual([money, tokens]);
 
     expect(await t.refused('task.submit', { session_id: room.session, input: {} })).toMatchObject({

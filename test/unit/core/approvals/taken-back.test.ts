@@ -12,7 +12,7 @@ import { of } from '../../../support/gateway/test-gateway.ts';
 import { SEND } from '../../../support/gateway/tools.ts';
 
 describe('the caller takes the question back', () => {
-  const BACK = 'whoever asked took the question back';
+  const BACK = 'the client that asked took the question back';
   type Put = (sink: Sink, withdrawn: AbortSignal) => Promise<Answer | ActResult>;
   const ways: readonly (readonly [string, Put, object])[] = [
     [

@@ -22,7 +22,7 @@ test('those who may answer see what will run; the log, lists and everyone else d
   expect(ask).toMatchObject({ metadata: { shown: 'in_part' }, action: { claims: { title: 'Read the README' } } });
   expect(ask?.question).toMatch(/^May /);
   expect(await t.bridge.pendingAct(ana, id)).toMatchObject({ arguments: SECRET, claims: { title: 'Read the README' } });
-  const outsider: Actor = { ...ana, id: 'stranger', scopes: ['tasks:read', 'approvals:write'] };
+  const outsider: Actor = { ...ana, id: 'outsider', scopes: ['tasks:read', 'approvals:write'] };
   expect(await faultOf(t.bridge.pendingAct(outsider, id))).toBe('not_found');
   const looks: Actor = { ...ana, id: 'looks', scopes: ['tasks:read', 'others:read'] };
   const agent: Actor = { ...ana, id: 'agent:x', kind: 'agent' };

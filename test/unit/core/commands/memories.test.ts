@@ -74,13 +74,13 @@ describe('memories that are given', () => {
       await memory('workspace', workspace, 'c'),
     ];
     const { resource } = await life.do('session.create', { workspace_id: workspace, memory_ids: ids });
-    const given = async (body: object) => ((await run(resource.id, body)).memories ?? []).map(({ content }) => content);
-    expect(await given({})).toEqual(['b', 'c']);
-    expect(await given({ persona_id: other })).toEqual(['b', 'c']);
-    expect(await given({ persona_id: mine })).toEqual(['a', 'b', 'c']);
+    const input = async (body: object) => ((await run(resource.id, body)).memories ?? []).map(({ content }) => content);
+    expect(await input({})).toEqual(['b', 'c']);
+    expect(await input({ persona_id: other })).toEqual(['b', 'c']);
+    expect(await input({ persona_id: mine })).toEqual(['a', 'b', 'c']);
     // What is withdrawn later is no longer given.
     await life.do('resource.delete', { object: 'memory', id: ids[2]! });
-    expect(await given({})).toEqual(['b']);
+    expect(await input({})).toEqual(['b']);
   });
 
   test('are recalled by scope and owner, for those who may see them', async () => {

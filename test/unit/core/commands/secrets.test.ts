@@ -9,11 +9,14 @@ import { describe, expect, test } from 'vitest';
 import type { Actor } from '../../../../src/model/actions.ts';
 import type { JsonObject } from '../../../../src/model/schema.ts';
 import type { Row } from '../../../../src/ports/index.ts';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { expectClean, hatch, hatched, looks, MARK } from '../../../support/tasks/canaries.ts';
 import { openMortal } from '../../../support/tasks/killable-gateway.ts';
 import { all, ana, freshDir, openLife, until } from '../../../support/tasks/life.ts';
 import { openPlanted, plant } from '../../../support/tasks/planted.ts';
 import { type Script, scripted, toolbox } from '../../../support/tasks/script.ts';
+
+needsFile();
 
 async function filesBelow(dir: string): Promise<string[]> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true });

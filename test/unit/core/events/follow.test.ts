@@ -3,12 +3,13 @@ import { expect, test } from 'vitest';
 import type { Access } from '../../../../src/core/access.ts';
 import { createViews } from '../../../../src/core/commands/views.ts';
 import type { Actor } from '../../../../src/model/actions.ts';
-import type { CoreEvent } from '../../../../src/model/events.ts';
+import { type CoreEvent, vendorEvent } from '../../../../src/model/events.ts';
 import { Fault } from '../../../../src/model/faults.ts';
 import type { Store } from '../../../../src/ports/index.ts';
 
 const ANA: Actor = { id: 'ana', kind: 'person', scopes: ['*'] };
-const event = (id: string, more: object = {}) => ({ id, event: 'x', workspace_id: 'w', ...more }) as CoreEvent;
+const event = (id: string, more: object = {}) =>
+  ({ id, event: vendorEvent('x'), workspace_id: 'w', ...more }) as CoreEvent;
 
 function scene(said: readonly CoreEvent[], streamFilter: Access['streamFilter'] = async () => undefined) {
   const steps: string[] = [];

@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { projector } from '../../../../src/core/events/projector.ts';
 import type { EventDraft } from '../../../../src/model/events.ts';
 import type { Row } from '../../../../src/ports/index.ts';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { freshDir, type Life, MIXED, openLife, pages, said } from '../../../support/tasks/life.ts';
 import { patient, scripted, text, toolbox } from '../../../support/tasks/script.ts';
 
@@ -165,6 +166,8 @@ const settings = { graceMs: 20, inlineLimit: 400 };
 const box = () => toolbox('box', { write: undefined, ask: undefined });
 
 describe('rebuilding', () => {
+  needsFile();
+
   test('after a long life of every command, with work still open', { timeout: 240_000 }, async () => {
     const met = new Set<string>();
     await fc.assert(

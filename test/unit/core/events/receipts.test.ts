@@ -12,6 +12,7 @@ import { inclusionProof, verifyInclusion } from '../../../../src/receipt/merkle/
 import { receiptHash } from '../../../../src/receipt/seal/receipt-hash.ts';
 import { signTreeHead } from '../../../../src/receipt/seal/tree-head.ts';
 import { verifyChain } from '../../../../src/receipt/verify/chain.ts';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { freshDir, type Life, MIXED, openLife } from '../../../support/tasks/life.ts';
 import { patient, scripted, text, toolbox } from '../../../support/tasks/script.ts';
 
@@ -215,6 +216,8 @@ describe('the chain', () => {
 });
 
 describe('tampering with the file', () => {
+  needsFile();
+
   async function threeReceipts(): Promise<{ life: Life; stored: readonly StoredReceipt[] }> {
     const life = await open();
     const session = await life.session();

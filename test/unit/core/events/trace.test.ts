@@ -17,8 +17,8 @@ const RULES = '- { id: ask, when: { effect: send }, then: ask }\n- { id: read, w
 test('every event of a task names the trace of the command that gave it', async () => {
   const at = await openTestGateway({ agents: [busy()], rules: RULES });
   const { session } = await at.room();
-  const given = { session_id: session, input: says('go') };
-  const { resource } = await at.send('task.submit', given, { trace_id: 'trace-7' });
+  const input = { session_id: session, input: says('go') };
+  const { resource } = await at.send('task.submit', input, { trace_id: 'trace-7' });
   const [ask] = await at.asks(resource.id);
   await at.answer(ask!.id, { approved: true });
   await at.until(resource.id);

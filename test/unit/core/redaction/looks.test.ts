@@ -38,9 +38,9 @@ describe('secrets reported by their looks', () => {
     ['{"password": "a\\"b", "n": 1}', '{"password": "[redacted: sensitive key]", "n": 1}'],
     ['"{\\"password\\":\\"abc\\",\\"n\\":1}"', '"{\\"password\\":\\"[redacted: sensitive key]\\",\\"n\\":1}"'],
   ];
-  test.each(found)('%s', (given, expected) => {
+  test.each(found)('%s', (input, expected) => {
     const redactor = createRedactor();
-    expect(redactor.text(given)).toBe(expected);
+    expect(redactor.text(input)).toBe(expected);
     expect(redactor.text(expected)).toBe(expected);
   });
 
@@ -85,7 +85,7 @@ describe('secrets reported by their looks', () => {
   test('what the close look finds, the quick look suspects', () => {
     const names = createSecretNames();
     const pieces = fc.constantFrom(
-      ...found.map(([given]) => given),
+      ...found.map(([input]) => input),
       'authorization',
       'Cookie',
       ':',

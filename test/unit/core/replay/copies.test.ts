@@ -11,8 +11,11 @@ import type { Json } from '../../../../src/model/schema.ts';
 import type { Row } from '../../../../src/ports/index.ts';
 import { canonicalJson } from '../../../../src/receipt/seal/canonical-json.ts';
 import { openKeyring } from '../../../../src/receipt/seal/keys.ts';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { all, freshDir, type Life, openLife, said, until } from '../../../support/tasks/life.ts';
 import { replay } from '../../../support/tasks/replay.ts';
+
+needsFile();
 
 const ASKS = `
 - { id: ordinary, then: allow }
@@ -69,22 +72,22 @@ function overridesIn(
   ];
   for (const { id, event, payload } of events) {
     const call = String(payload.tool_call_id);
-    const given = { ...(visibility && { visibility }) };
+    const input = { ...(visibility && { visibility }) };
     if (event === 'tool.completed' || event === 'tool.failed') {
       const value = { text: `the ${canary} note says ${canary}` };
-      found.push([`host:${payload.name}:${call}`, { kind: 'tool_result', value, ...given }]);
+      found.push([`host:${payload.name}:${call}`, { kind: 'tool_result', value, ...input }]);
     }
     if (event === 'span.completed') {
       const { call_id } = payload.span as { call_id: string };
       const value = { text: canary.length % 2 === 0 ? `${canary}` : `write ${canary} ${canary}` };
-      found.push([`llm:${call_id}`, { kind: 'llm_provider_response', value, ...given }]);
+      found.push([`llm:${call_id}`, { kind: 'llm_provider_response', value, ...input }]);
     }
     if (event === 'vendor.tollbridge.ask_closed' && payload.state === 'answered') {
-      found.push([`event:${id}`, { kind: 'event_payload', value: { ...payload, answer: canary }, ...given }]);
+      found.push([`event:${id}`, { kind: 'event_payload', value: { ...payload, answer: canary }, ...input }]);
     }
     if (event === 'agent.message') {
       const message = { ...(payload.message as object), parts: [{ type: 'text', text: canary, visibility: 'public' }] };
-      found.push([`event:${id}`, { kind: 'event_payload', value: { message } as Json, ...given }]);
+      found.push([`event:${id}`, { kind: 'event_payload', value: { message } as Json, ...input }]);
     }
   }
   return found;

@@ -9,11 +9,14 @@ import type { JsonObject } from '../../../../src/model/schema.ts';
 import { check } from '../../../../src/model/validate.ts';
 import type { Store } from '../../../../src/ports/index.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { openMortal, settings } from '../../../support/tasks/killable-gateway.ts';
 import { faultOf, kinds, type Life, openLife, until } from '../../../support/tasks/life.ts';
 import { everything, play, RULES, replay, sayYes, tools } from '../../../support/tasks/replay.ts';
 import { sameText } from '../../../support/tasks/same-receipt.ts';
 import { scripted, text } from '../../../support/tasks/script.ts';
+
+needsFile();
 
 describe('from a checkpoint', () => {
   test('by its id or by any event: what came before is restored, not lived through', async () => {

@@ -1,11 +1,14 @@
 /** Work is replayed as it was, whatever became of it: failed, canceled, refused, put off, or broken off by a crash. */
 import { describe, expect, test } from 'vitest';
 import type { ToolBackend } from '../../../../src/ports/index.ts';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { openMortal } from '../../../support/tasks/killable-gateway.ts';
 import { faultOf, kinds, type Life, openLife, path, until } from '../../../support/tasks/life.ts';
 import { everything, expectFaithful, play, RULES, replay, sayYes, tools } from '../../../support/tasks/replay.ts';
 import { sameText } from '../../../support/tasks/same-receipt.ts';
 import { latch, scripted, stopped, text, toolbox } from '../../../support/tasks/script.ts';
+
+needsFile();
 
 describe('whatever became of the work', () => {
   test('failed', async () => {

@@ -140,14 +140,14 @@ describe('overrides', () => {
 
   test('of a decision: what was allowed is refused, and nothing follows from the call', async () => {
     const { life, task, events } = await recorded();
-    const ruling = events.find(
+    const decided = events.find(
       ({ event, payload }) => event.endsWith('.decided') && (payload.action as JsonObject).tool_call_id === 'w1',
     )!;
     const decision = { verdict: 'block', reason: 'a stricter rule', engine: 'cedar' };
     const again = await replay(life, task.id, {
       mode: 'with_overrides',
       override: {
-        [`event:${ruling.id}`]: { kind: 'event_payload', value: { ...ruling.payload, decision } as JsonObject },
+        [`event:${decided.id}`]: { kind: 'event_payload', value: { ...decided.payload, decision } as JsonObject },
       },
     });
     expect([again.status, again.failure]).toEqual(['COMPLETED', null]);

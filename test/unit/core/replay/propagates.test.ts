@@ -156,12 +156,12 @@ describe('an agent that can be run again', () => {
       failure: { details: { dependency: { kind: 'host', id: 'secret:LOGIN' } } },
     });
     const secret = { kind: 'secret_value' as const, value: 'hunter2-hunter2', visibility } as const;
-    const given = await replay(life, task.id, over({ 'time:tick': year, 'secret:LOGIN': secret }));
-    expect(given.status).toBe('COMPLETED');
-    const shown = JSON.stringify([await life.events(given.id), await life.receipt(given.id), given]);
+    const input = await replay(life, task.id, over({ 'time:tick': year, 'secret:LOGIN': secret }));
+    expect(input.status).toBe('COMPLETED');
+    const shown = JSON.stringify([await life.events(input.id), await life.receipt(input.id), input]);
     expect(shown).not.toContain('hunter2');
     expect(shown).not.toContain(hashOf('hunter2-hunter2').slice(7));
-    expect((await life.receipt(given.id)).deltas!.map(({ override_key }) => override_key)).toEqual([
+    expect((await life.receipt(input.id)).deltas!.map(({ override_key }) => override_key)).toEqual([
       'secret:LOGIN',
       'time:tick',
     ]);
@@ -321,15 +321,15 @@ describe('an agent that cannot be run again', () => {
   test('an override of a decision stops before what followed from the decision', async () => {
     const { life, task } = await play(everything);
     const events = await life.events(task.id);
-    const ruling = events.find(
+    const decided = events.find(
       ({ event, payload }) => event.endsWith('.decided') && (payload.action as JsonObject).tool_call_id === 'w1',
     )!;
     const decision = { verdict: 'block', reason: 'a stricter rule', engine: 'cedar' };
-    const value = { ...ruling.payload, decision } as JsonObject;
+    const value = { ...decided.payload, decision } as JsonObject;
     const again = await replay(
       life,
       task.id,
-      over({ [`event:${ruling.id}`]: { kind: 'event_payload', value, visibility } }),
+      over({ [`event:${decided.id}`]: { kind: 'event_payload', value, visibility } }),
     );
     const reported = (await life.events(again.id)).filter(({ payload }) => payload.tool_call_id === 'w1');
     expect(kinds(reported)).toEqual(['tool.requested', 'tool.denied']);

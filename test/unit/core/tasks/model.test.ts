@@ -16,9 +16,9 @@ import { ana, bo } from '../../../support/gateway/actors.ts';
 import { type Disk, pulledDisk } from '../../../support/gateway/failing-store.ts';
 import { type Puppet, puppet, type Step } from '../../../support/gateway/stepped-agent.ts';
 import {
+  locationOf,
   of,
   openTestGateway,
-  placeOf,
   type Room,
   states,
   type TestGateway,
@@ -206,7 +206,7 @@ async function checkTask({ t, tools }: World, taskId: string): Promise<void> {
   }
   const ends = log.filter(({ event }) => TERMINAL.includes(event));
   expect(ends, taskId).toHaveLength(1);
-  const after = log.filter((event) => placeOf(event) > placeOf(ends[0]!));
+  const after = log.filter((event) => locationOf(event) > locationOf(ends[0]!));
   expect(
     after.filter(({ payload }) => payload.after_end !== true),
     taskId,
@@ -348,7 +348,7 @@ const alone: fc.Arbitrary<Op> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ op: 'expire' as const }) },
   { weight: 3, arbitrary: fc.record({ op: fc.constant('breathe' as const), ms: fc.nat({ max: 8 }) }) },
 );
-const together: fc.Arbitrary<readonly Op[]> = fc.array(alone, { minLength: 2, maxLength: 5 });
+const batcher: fc.Arbitrary<readonly Op[]> = fc.array(alone, { minLength: 2, maxLength: 5 });
 const reopen: fc.Arbitrary<Op> = fc.record({ op: fc.constant('reopen' as const), crash: fc.boolean() });
 const rarely: fc.Arbitrary<Op> = fc.oneof(
   reopen,
@@ -357,7 +357,7 @@ const rarely: fc.Arbitrary<Op> = fc.oneof(
 const life = fc.array(
   fc.oneof(
     { weight: 8, arbitrary: alone.map((op): readonly Op[] => [op]) },
-    { weight: 3, arbitrary: together },
+    { weight: 3, arbitrary: batcher },
     { weight: 1, arbitrary: rarely.map((op): readonly Op[] => [op]) },
     { weight: 1, arbitrary: fc.tuple(fc.array(reported(step), { minLength: 1, maxLength: 3 }), reopen).map(storm) },
   ),

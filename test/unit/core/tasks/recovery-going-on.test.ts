@@ -2,10 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import type { CoreEvent } from '../../../../src/model/events.ts';
 import type { Message } from '../../../../src/model/resources.ts';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { openMortal, settings } from '../../../support/tasks/killable-gateway.ts';
 import { kinds, type Life, MIXED, openLife, path, said, until } from '../../../support/tasks/life.ts';
 import { type Script, scripted, stopped, type Toolbox, text, toolbox } from '../../../support/tasks/script.ts';
 import { expectLegal } from '../../../support/tasks/states.ts';
+
+needsFile();
 
 const LONG = 'so much to say '.repeat(30);
 
@@ -239,7 +242,7 @@ describe('an agent that can go on', () => {
     const { id } = await first.submit(session);
     const other = await first.submit(await first.session());
     await first.die();
-    const visiting = { ...settings, keeper: false };
+    const visiting = { ...settings, recoversOrphans: false };
     const visitor = await openLife({ dir: first.dir, backends: [], settings: visiting });
     expect(visitor.recovered).toEqual({ resumed: 0, started: 0, failed: 0 });
     expect((await visitor.task(id)).status).toBe('WORKING');

@@ -4,10 +4,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { type MortalLife, openMortal, settings } from '../../../support/tasks/killable-gateway.ts';
 import { afterwards, freshDir, kinds, type Life, MIXED, openLife, path, until } from '../../../support/tasks/life.ts';
 import { latch, patient, type Script, scripted, stopped, toolbox } from '../../../support/tasks/script.ts';
 import { expectLegal } from '../../../support/tasks/states.ts';
+
+needsFile();
 
 describe('whatever state it was in', () => {
   const frail = () => [

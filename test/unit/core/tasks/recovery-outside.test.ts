@@ -1,8 +1,11 @@
 /** Work outside whose calls came through a process that is gone is sealed by the next, and nothing else of it is touched. */
 import { describe, expect, test } from 'vitest';
+import { needsFile } from '../../../support/gateway/test-store.ts';
 import { openMortal, settings } from '../../../support/tasks/killable-gateway.ts';
 import { MIXED, openLife, until } from '../../../support/tasks/life.ts';
 import { scripted, stopped, toolbox } from '../../../support/tasks/script.ts';
+
+needsFile();
 
 const box = () => toolbox('box', { write: undefined, ask: undefined, slow: () => new Promise(() => {}) });
 

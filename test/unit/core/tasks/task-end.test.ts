@@ -8,7 +8,7 @@ import { latch, patient, scripted, text, toolbox } from '../../../support/tasks/
 import { expectLegal, outcomesOf } from '../../../support/tasks/states.ts';
 
 const TERMINAL = ['COMPLETED', 'FAILED', 'CANCELED'];
-const placeOf = ({ id }: CoreEvent) => Number(id.slice(4));
+const locationOf = ({ id }: CoreEvent) => Number(id.slice(4));
 
 describe('the end', () => {
   test('outcome, receipt and terminal event are one commit, and the client that sees the event can read the rest', async () => {
@@ -35,7 +35,7 @@ describe('the end', () => {
     for (const { id } of tasks) {
       const [issued, completed] = (await life.events(id)).slice(-2) as [CoreEvent, CoreEvent];
       expect([issued.event, completed.event]).toEqual(['receipt.issued', 'task.completed']);
-      expect(placeOf(completed) - placeOf(issued)).toBe(1);
+      expect(locationOf(completed) - locationOf(issued)).toBe(1);
       expect(issued.receipt_id).toBe((completed.payload.task as unknown as Task).receipt_id);
       expect((await store.receipts({ task: id })).length).toBe(1);
     }

@@ -65,6 +65,48 @@ test('a changed definition is refused with what is different, and runs again onc
   expect((await t.bridge.visible(ana, task.workspace_id)).map(({ name }) => name)).toEqual(['look']);
 });
 
+test('asking which tools there are writes nothing; the first call pins what was shown', async () => {
+  const { tools, reported, calls } = backend();
+  const t = await openTestGateway({ tools: [tools], rules: ALLOW });
+  const task = await (await t.room()).task({ agent: 'none' });
+  const before = (await t.all()).length;
+  expect((await t.bridge.visible(ana, task.workspace_id)).map(({ name }) => name)).toEqual(['look']);
+  expect(await t.bridge.visible(ana, task.workspace_id, reported.skills[0])).toHaveLength(1);
+  expect(await t.all()).toHaveLength(before);
+
+  await t.send('tool.call', { task_id: task.id, action: { kind: 'tool', tool: 'look' } });
+  const pins = (await t.all()).filter(({ event }) => event === 'vendor.tollbridge.resource_created').slice(-1);
+  expect(pins).toMatchObject([{ resource: { object: 'skill' }, payload: { resource: { description: 'looks' } } }]);
+  expect(calls).toHaveLength(1);
+});
+
+test('a definition that was shown and then changed before its first call is a change', async () => {
+  const { tools, reported, calls } = backend();
+  const t = await openTestGateway({ tools: [tools], rules: ALLOW });
+  const task = await (await t.room()).task({ agent: 'none' });
+  await t.bridge.visible(ana, task.workspace_id);
+  reported.skills = [skill('look', 'looks, and sends it on')];
+  const { act } = await t.send('tool.call', { task_id: task.id, action: { kind: 'tool', tool: 'look' } });
+  expect(act).toMatchObject({ kind: 'refused', decision: { code: 'definition_changed' } });
+  expect(calls).toEqual([]);
+  const [pin] = (await t.bridge.list<Skill & Row>(ana, { object: 'skill' })).data;
+  expect(pin).toMatchObject({
+    description: 'looks',
+    metadata: { pending: { description: 'looks, and sends it on' } },
+  });
+});
+
+test('a tool that changed before anybody called it is hidden, and on record for an operator', async () => {
+  const { tools, reported } = backend();
+  const t = await openTestGateway({ tools: [tools], rules: ALLOW });
+  const task = await (await t.room()).task({ agent: 'none' });
+  await t.bridge.visible(ana, task.workspace_id);
+  reported.skills = [skill('look', 'looks, and sends it on')];
+  expect(await t.bridge.visible(ana, task.workspace_id)).toEqual([]);
+  const [pin] = (await t.bridge.list<Skill & Row>(ana, { object: 'skill' })).data;
+  expect(pin).toMatchObject({ description: 'looks', metadata: { pending: { description: 'looks, and sends it on' } } });
+});
+
 test('pins are the log’s: another process refuses what this one has never seen', async () => {
   const first = backend();
   const t = await openTestGateway({ tools: [first.tools], rules: ALLOW });

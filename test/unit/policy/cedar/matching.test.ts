@@ -12,7 +12,7 @@ describe('what a matching policy leads to', () => {
       `@id("f") @reason("not on Sundays") forbid${ALL};`,
       { verdict: 'block', reason: 'not on Sundays' },
     ],
-    ['without an id it is called after its place', `\n\npermit${ALL};`, { verdict: 'allow', rule_id: 'house.cedar:3' }],
+    ['without an id it is called after its place', `\n\npermit${ALL};`, { verdict: 'allow', rule_id: 'own.cedar:3' }],
     ['escalate on a forbid', `@id("e") @verdict("escalate") forbid${ALL};`, { verdict: 'escalate', rule_id: 'e' }],
     ['escalate on a permit', `@id("e") @verdict("escalate") permit${ALL};`, { verdict: 'escalate', rule_id: 'e' }],
     ['ask is escalate', `@id("e") @verdict("ask") forbid${ALL};`, { verdict: 'escalate' }],

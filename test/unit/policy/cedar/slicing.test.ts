@@ -19,7 +19,7 @@ const quoted = text.map((word) => JSON.stringify(word));
 const pattern = fc.constantFrom('"a*"', '"*b*"', '"*c"', '"ab"', '"*"', '"\\*"', '"src/*"', '""', '"é*"', '"a*b*c"');
 const field = fc.constantFrom('tool', 'server', 'target', 'effect', 'door', 'persona', 'tier', 'session', 'principal');
 const member = fc.constantFrom('path', 'n', 'deep', 'list');
-const place = fc.oneof(
+const location = fc.oneof(
   field.map((name) => `context.${name}`),
   member.map((name) => `context.arguments.${name}`),
   member.map((name) => `context.attributes.${name}`),
@@ -27,16 +27,16 @@ const place = fc.oneof(
 );
 const literal = fc.oneof(quoted, fc.constantFrom('1', '2', 'true', 'false'));
 const atom = fc.oneof(
-  fc.tuple(place, quoted).map(([where, word]) => `${where} == ${word}`),
-  fc.tuple(place, literal).map(([where, word]) => `${word} == ${where}`),
-  fc.tuple(place, literal).map(([where, word]) => `${where} != ${word}`),
-  fc.tuple(place, pattern).map(([where, like]) => `${where} like ${like}`),
-  fc.tuple(place, fc.integer({ min: -2, max: 3 })).map(([where, n]) => `${where} < ${n}`),
-  fc.tuple(place, literal).map(([where, word]) => `${where}.contains(${word})`),
+  fc.tuple(location, quoted).map(([where, word]) => `${where} == ${word}`),
+  fc.tuple(location, literal).map(([where, word]) => `${word} == ${where}`),
+  fc.tuple(location, literal).map(([where, word]) => `${where} != ${word}`),
+  fc.tuple(location, pattern).map(([where, like]) => `${where} like ${like}`),
+  fc.tuple(location, fc.integer({ min: -2, max: 3 })).map(([where, n]) => `${where} < ${n}`),
+  fc.tuple(location, literal).map(([where, word]) => `${where}.contains(${word})`),
   fc
-    .tuple(fc.array(quoted, { minLength: 1, maxLength: 3 }), place)
+    .tuple(fc.array(quoted, { minLength: 1, maxLength: 3 }), location)
     .map(([set, where]) => `[${set.join(', ')}].contains(${where})`),
-  fc.tuple(place, place).map(([a, b]) => `${a} == ${b}`),
+  fc.tuple(location, location).map(([a, b]) => `${a} == ${b}`),
   field.map((name) => `context has ${name}`),
   member.map((name) => `context.arguments has ${name}`),
   member.map((name) => `context.arguments.deep has ${name}`),

@@ -174,11 +174,11 @@ describe('printing', () => {
   unless: { principal: "person:*" }
   then: ask
   to: [ann]
-  say: mail leaves the house
+  say: mail leaves this host
 `;
     const printed = `@id("outside")
 @verdict("ask")
-@reason("mail leaves the house")
+@reason("mail leaves this host")
 @ask_to("ann")
 forbid (principal, action in [Action::"tool", Action::"terminal"], resource)
 when { context.effect == "send" && context has tool && context.tool like "*mail" && context.arguments has to && context.arguments.to like "*@example.org" }

@@ -1,0 +1,112 @@
+/**
+ * Small integers for names: every resource and every location of events has one, and every resource has a last sequence. Cached
+ * until another writer commits.
+ */
+import type { End, Ids, Lookups } from '../database.ts';
+import { createRecent } from '../recent.ts';
+import { idsText, resourceText } from './event.ts';
+import type { Column, WriteSet } from './write-set.ts';
+
+/** A set of ids that events of a resource carry. Absent and null share one number but have different texts. */
+export interface EventLocation {
+  readonly number: number;
+  readonly ids: Ids;
+  readonly text: string;
+  /** The last span of the log in which its workspace is known to have events; -1 for none. */
+  span: number;
+}
+export interface Head {
+  readonly number: number;
+  readonly text: string;
+  /** Sequence of the last event. */
+  sequence: number;
+  /** The last stretch of the log in which it is known to have events; -1 for none. */
+  stretch: number;
+  readonly locations: EventLocation[];
+}
+export interface Heads {
+  find(object: string, id: string): Head | undefined;
+  /** `born`: the id was just created, so it is not looked up. */
+  claim(object: string, id: string, born: boolean): Head;
+  locate(head: Head, ids: Ids): EventLocation;
+  /** Adds the names assigned since the last call to the write set. */
+  fill(writeSet: WriteSet): void;
+  /** Drops the cache; numbering continues behind this end of the log. */
+  restart(end: End): void;
+  age(): void;
+}
+
+const REMEMBERED = 10_000;
+
+export function createHeads(lookups: Lookups): Heads {
+  const known = createRecent<Head>(REMEMBERED);
+  let lastResource = 0;
+  let lastLocation = 0;
+  let newResources: Column[] = [];
+  let newLocations: Column[] = [];
+
+  function load(object: string, id: string): Head | undefined {
+    const found = lookups.head(object, id);
+    if (!found) return undefined;
+    const { number, sequence, stretch } = found;
+    const locations = found.locations.map((location) => locationOf(location.number, location));
+    const head: Head = { number, text: resourceText({ object, id }), sequence, stretch, locations };
+    known.set(object, id, head);
+    return head;
+  }
+
+  return {
+    find: (object, id) => known.get(object, id) ?? load(object, id),
+    claim(object, id, born) {
+      const head = known.get(object, id) ?? (born ? undefined : load(object, id));
+      if (head) return head;
+      const text = resourceText({ object, id });
+      const fresh: Head = { number: ++lastResource, text, sequence: 0, stretch: -1, locations: [] };
+      newResources.push(fresh.number, object, id);
+      known.set(object, id, fresh);
+      return fresh;
+    },
+    locate(head, ids) {
+      for (const location of head.locations) if (sameIds(location.ids, ids)) return location;
+      let number = head.locations.find((location) => sameIds(named(location.ids), named(ids)))?.number;
+      if (number === undefined) {
+        number = ++lastLocation;
+        const { task_id, session_id, workspace_id } = named(ids);
+        newLocations.push(number, head.number, task_id, session_id, workspace_id);
+      }
+      const location = locationOf(number, ids);
+      head.locations.push(location);
+      return location;
+    },
+    fill(writeSet) {
+      for (const value of newResources) writeSet.resources.push(value);
+      for (const value of newLocations) writeSet.locations.push(value);
+      newResources = [];
+      newLocations = [];
+    },
+    restart({ resource, location }) {
+      known.clear();
+      lastResource = resource;
+      lastLocation = location;
+      newResources = [];
+      newLocations = [];
+    },
+    age: known.age,
+  };
+}
+
+function locationOf(number: number, { workspace_id, session_id, task_id }: Ids): EventLocation {
+  const ids: { -readonly [K in keyof Ids]: Ids[K] } = {};
+  if (workspace_id !== undefined) ids.workspace_id = workspace_id;
+  if (session_id !== undefined) ids.session_id = session_id;
+  if (task_id !== undefined) ids.task_id = task_id;
+  return { number, ids, text: idsText(ids), span: -1 };
+}
+
+function sameIds(a: Ids, b: Ids): boolean {
+  return a.task_id === b.task_id && a.session_id === b.session_id && a.workspace_id === b.workspace_id;
+}
+
+function named({ workspace_id = null, session_id = null, task_id = null }: Ids) {
+  return { workspace_id, session_id, task_id };
+}
