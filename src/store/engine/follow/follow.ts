@@ -130,12 +130,20 @@ export function createFollowing(deps: FollowingDeps): Following {
   }
 
   /** Follows nothing, but a cursor that is not in this log is an error all the same: doors ask in this way whether it is. */
-  async function* checked(stream: Stream, after: Cursor | 'now' | undefined): AsyncGenerator<CoreEvent> {
-    try {
-      await startOf(stream, after);
-    } catch (thrown) {
-      throw errors.reading(thrown);
-    }
+  function checked(stream: Stream, after: Cursor | 'now' | undefined): AsyncIterableIterator<CoreEvent> {
+    return {
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+      async next() {
+        try {
+          await startOf(stream, after);
+        } catch (thrown) {
+          throw errors.reading(thrown);
+        }
+        return { value: undefined, done: true };
+      },
+    };
   }
 
   function now(): Wait<number> {
