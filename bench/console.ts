@@ -107,7 +107,7 @@ async function seed({ core }: Gateway, session: string): Promise<void> {
       resource: { object: 'session', id: session },
       workspace_id: 'workspace_default',
       session_id: session,
-      payload: { text: `row ${from + at}`, message: 'something that happened and is worth a line' },
+      payload: { text: `row ${from + at} of many` },
     }));
     await core.log.commit({ decide: () => ({ events }) });
   }
