@@ -9,7 +9,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  */
 const ALONE = [
   'test/hostile/**/*.test.ts',
-  'test/browser/inbox-browser.test.ts',
+  'test/browser/**/*.test.ts',
   'test/process/examples-verify.test.ts',
   'test/unit/policy/first-load.test.ts',
 ];

@@ -2,8 +2,8 @@
  * Members that the runs API lacks and another gateway needs about a call: the hashes of the requested and the executed arguments,
  * and who decided by which rule. Under one member of our own, which other clients ignore.
  */
-import { type CallView, hashOf, type Json, type JsonObject } from '../../src/index.ts';
-import { summarize } from './server/summary.ts';
+import { type CallView, hashOf, type Json, type JsonObject, own } from '../../src/index.ts';
+import { summarize } from './server/render/summary.ts';
 
 export function ownWord(
   { arguments: input, requested, decision }: CallView,
@@ -26,7 +26,7 @@ export function ownWord(
 /** Who decided, by which rule, why and when. */
 function decisionIn(decision: JsonObject): JsonObject {
   const said = ['ask_id', 'by', 'code', 'reason', 'rule_id', 'at'].flatMap((name) => {
-    const value = decision[name];
+    const value = own(decision, name);
     return typeof value === 'string' && value !== '' ? [[name, value] as const] : [];
   });
   return Object.fromEntries(said);

@@ -1,7 +1,7 @@
 /** The pure middle: a run's request as a task's input, a task and its standing as a run, a message as its text. */
 import { SAID_MEMBERS } from '../../mappings/runs.ts';
 import type { JsonObject, KnownPart, Message, MessageInput, Part, Task } from '../../src/index.ts';
-import type { RunProgress } from './server/render-events.ts';
+import type { RunProgress } from './server/render/events.ts';
 import { runMetadataOf } from './server/run-metadata.ts';
 import type { Mark } from './server/sensitive.ts';
 

@@ -25,7 +25,7 @@ export function need(holds, problem) {
 }
 
 /** RFC 8785: members sorted by UTF-16 code units, numbers and text as ECMAScript writes them. */
-function canonical(value) {
+export function canonical(value) {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   const members = Object.keys(value).sort();
@@ -33,7 +33,7 @@ function canonical(value) {
 }
 
 /** RFC 6962. */
-async function root(leaves) {
+export async function root(leaves) {
   if (leaves.length < 2) return leaves[0] ?? (await sha());
   const half = 2 ** (31 - Math.clz32(leaves.length - 1));
   return await sha(Uint8Array.of(1), await root(leaves.slice(0, half)), await root(leaves.slice(half)));

@@ -62,6 +62,8 @@ export interface ApiKeys {
    * The actor this key speaks for; undefined when the key is unknown. A revoked or expired key is a fault that says so.
    */
   actor(key: string): Promise<Actor | undefined>;
+  /** The actor of the key with this id while the key is active. */
+  activeActor(id: string): Promise<Actor | undefined>;
 }
 
 export interface ApiKeysOptions {
@@ -171,6 +173,11 @@ export function createApiKeys({ path, clock, random }: ApiKeysOptions): ApiKeys 
         throw new Fault('unauthenticated', message, { details: { reason: 'expired' } });
       }
       return record.actor;
+    },
+
+    async activeActor(id) {
+      const record = (await current()).get(id);
+      return record && stateOf(record, clock.now()) === 'active' ? record.actor : undefined;
     },
   };
 }

@@ -7,6 +7,7 @@ import type { Actor } from '../model/actions.ts';
 import { asFault, Fault } from '../model/faults.ts';
 import type { Authenticate, Clock } from '../ports/index.ts';
 import { isApiKey, keyIdOf, openApiKeys } from './api-keys.ts';
+import { type ConsoleSessions, isConsoleToken } from './console-sessions.ts';
 import type { FailedLogins } from './failed-logins.ts';
 import { createOAuthVerifier, type OAuthOptions } from './oauth.ts';
 
@@ -19,6 +20,8 @@ export interface AuthenticatorOptions {
   /** The data directory with the API keys. */
   readonly dataDir?: string;
   readonly oauth?: OAuthOptions;
+  /** Sessions of the console, whose tokens are made of two secrets. */
+  readonly sessions?: Pick<ConsoleSessions, 'actor'>;
   /** Delays and records failures. Absent: they are only refused. */
   readonly failures?: Pick<FailedLogins, 'slow'>;
 }
@@ -30,7 +33,7 @@ export interface AuthenticatorOptions {
 const LOCAL: Actor = { id: 'local', kind: 'service', scopes: ['*'] };
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
-  const { clock, localToken, localActor = LOCAL, dataDir, oauth, failures } = options;
+  const { clock, localToken, localActor = LOCAL, dataDir, oauth, sessions, failures } = options;
   const local = localToken === undefined ? undefined : Buffer.from(localToken);
   const keys = dataDir === undefined ? undefined : openApiKeys(dataDir, clock);
   const verify = oauth && createOAuthVerifier(oauth, clock);
@@ -39,6 +42,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
   function find(bearer: string): Actor | undefined | Promise<Actor | undefined> {
     if (local && isSame(Buffer.from(bearer), local)) return localActor;
     if (isApiKey(bearer)) return keys?.actor(bearer);
+    if (isConsoleToken(bearer)) return sessions?.actor(bearer);
     return LOOKS_LIKE_JWT.test(bearer) ? verify?.(bearer) : undefined;
   }
 

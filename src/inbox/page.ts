@@ -4,7 +4,8 @@
  */
 import type { AskRecord } from '../model/asks.ts';
 import { visibleText } from '../model/visible-text.ts';
-import type { QuestionView, Shown } from './question-view.ts';
+import { type Download, type Markup, questionMarkup } from './question-markup.ts';
+import type { QuestionView } from './question-view.ts';
 
 const STYLE = `:root{color-scheme:light dark;--ink:#1a1d21;--soft:#5c6670;--line:#d9dee3;--paper:#fff;--ground:#f3f5f7;--yes:#0b6b3a;--no:#a4262c}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eaed;--soft:#9aa5b1;--line:#343a40;--paper:#1c1f23;--ground:#121417;--yes:#2f9e63;--no:#d9545a}}
@@ -16,6 +17,7 @@ h2{font-size:1rem;margin:1.1rem 0 .4rem}h3{font:600 13px/1.45 ui-monospace,monos
 pre{margin:0;padding:.7rem .8rem;background:var(--ground);border-radius:8px;font:13px/1.45 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
 label{display:block;margin:0 0 .3rem;color:var(--soft)}input{width:100%;padding:.6rem .7rem;margin:0 0 1.1rem;font:inherit;color:inherit;background:var(--ground);border:1px solid var(--line);border-radius:8px}
 .choice{display:flex;gap:.75rem;position:sticky;bottom:0;margin:0 -1.75rem -1.75rem;padding:1rem 1.75rem;background:var(--paper);border-top:1px solid var(--line);border-radius:0 0 12px 12px}button{flex:1;padding:.75rem;font:inherit;font-weight:600;color:#fff;border:0;border-radius:8px;cursor:pointer}
+.added{color:var(--yes)}.removed{color:var(--no)}.hunk{color:var(--soft)}
 .yes{background:var(--yes)}.no{background:var(--no)}button:focus-visible,input:focus-visible{outline:3px solid #4c9aff;outline-offset:2px}
 @media(max-width:34rem){body{background:var(--paper)}main{margin:0;padding:1.1rem;border:0;border-radius:0}dl{display:block}dt{font-size:.85rem;margin-top:.7rem}
 .choice{margin:0 -1.1rem -1.1rem;padding:.8rem 1.1rem;border-radius:0}}`;
@@ -30,13 +32,6 @@ ${body}
 `;
 }
 
-/** An act too long for a page: its download link, and the hash of the file. */
-export interface Download {
-  readonly href: string;
-  readonly bytes: number;
-  readonly sha256: string;
-}
-
 export interface Page {
   readonly view: QuestionView;
   readonly kind: AskRecord['kind'];
@@ -48,9 +43,7 @@ export interface Page {
 /** The question, everything a person needs to answer it, and a form. Opening it decides nothing. */
 export function questionPage({ view, kind, download, trouble }: Page): string {
   const parts = [
-    list(view.facts),
-    ...(download ? [downloadText(download)] : [section('Arguments', view.arguments), section('Files', view.changes)]),
-    ...(view.words.length > 0 ? [agentsWords(view.words)] : []),
+    ...questionMarkup(view, download).map(html),
     ...(trouble ? [`<p class="trouble">This act cannot be approved here: ${escaped(trouble)}</p>`] : []),
   ];
   const form = kind === 'input' ? INPUT_FORM : trouble ? NO_FORM : APPROVAL_FORM;
@@ -59,30 +52,17 @@ export function questionPage({ view, kind, download, trouble }: Page): string {
     `<form method="post">
 <p class="from">Tollbridge asks</p>
 <h1>${escaped(view.headline)}</h1>
-${parts.filter(Boolean).join('\n')}
+${parts.join('\n')}
 ${form}
 </form>`,
   );
 }
 
-function list(rows: readonly Shown[]): string {
-  return `<dl>${rows.map(({ name, value }) => `<dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`).join('')}</dl>`;
-}
-
-/** Each value is in a box of its own: nothing in it can pass for a part of the page. */
-function section(title: string, rows: readonly Shown[]): string {
-  if (rows.length === 0) return '';
-  const boxes = rows.map(({ name, value }) => `<h3>${escaped(name)}</h3><pre>${escaped(value)}</pre>`).join('\n');
-  return `<section><h2>${escaped(title)}</h2>\n${boxes}</section>`;
-}
-
-function agentsWords(words: readonly string[]): string {
-  const said = words.map((text) => `<pre>${escaped(text)}</pre>`).join('');
-  return `<aside><h2>In the agent's own words, not verified</h2>${said}</aside>`;
-}
-
-function downloadText({ href, bytes, sha256 }: Download): string {
-  return `<section><h2>The act</h2><p>It is ${bytes} bytes long. <a href="${escaped(href)}" download>Download it whole</a> and read it before you answer.</p><p>SHA-256 of the file: <code>${escaped(sha256)}</code></p></section>`;
+function html(part: Markup): string {
+  if (typeof part === 'string') return escaped(part);
+  const { tag, class: name, href, children } = part;
+  const attributes = `${name ? ` class="${escaped(name)}"` : ''}${href ? ` href="${escaped(href)}" download` : ''}`;
+  return `<${tag}${attributes}>${children.map(html).join('')}</${tag}>`;
 }
 
 const APPROVAL_FORM = `<label for="reason">A reason, if you like; it is kept with your answer</label>

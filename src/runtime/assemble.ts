@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { createPermissions } from '../core/actions/permissions.ts';
 import { createPolicyData } from '../core/actions/policy-data.ts';
-import { type Core, type CoreDeps, createCore, type Settings } from '../core/bridge.ts';
+import { type Core, createCore, type Settings } from '../core/bridge.ts';
 import { createIds, systemClock } from '../core/clock.ts';
 import { createLog, type Log } from '../core/events/log.ts';
 import { projector } from '../core/events/projector.ts';
@@ -245,8 +245,6 @@ function noticing(store: Store, object: string, changed: () => Promise<void>): S
   const commit: Store['commit'] = (unit) => store.commit(unit).then(noticed);
   return Object.assign(Object.create(store) as Store, { commit });
 }
-
-type VerifyAnswer = Awaited<ReturnType<CoreDeps['verify']>>;
 
 /** Longer payloads of the process's own events would be stored apart from the event; none is that long. */
 const INLINE_LIMIT = 64 * 1024;

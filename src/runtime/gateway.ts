@@ -7,7 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { adapters as everyAdapter } from '../../adapters/index.ts';
 import { openApiKeys } from '../auth/api-keys.ts';
 import { createAuthenticator } from '../auth/authenticate.ts';
+import { type ConsoleSessions, openConsoleSessions } from '../auth/console-sessions.ts';
 import { createFailedLogins, type FailedLoginNote, type FailedLogins } from '../auth/failed-logins.ts';
+import { consoleDoor } from '../console/door.ts';
 import { systemClock } from '../core/clock.ts';
 import type { Recovered } from '../core/tasks/recovery.ts';
 import { createDemoAgent } from '../demo/agent.ts';
@@ -27,6 +29,7 @@ import { createHeadSender, type WitnessTarget } from '../witness/send.ts';
 import type { CoreRuntime } from './assemble.ts';
 import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
+import { consoleServices } from './console-services.ts';
 import { createRuntime, createSurroundings, type Prepared, type Services } from './create-runtime.ts';
 import { createLogger } from './logger.ts';
 import { upkeep } from './maintenance.ts';
@@ -57,6 +60,8 @@ export interface Gateway extends Closable {
    * could try it.
    */
   readonly token: string | undefined;
+  /** Makes a link that signs one browser in to the console, once. Undefined where unauthenticated callers could try it. */
+  readonly consoleLink: (() => Promise<string>) | undefined;
   readonly recovered: Recovered;
   /** Questions that were open when it started. */
   readonly waiting: number;
@@ -99,6 +104,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         logger.error({ err: cause }, 'a failed login could not be written down'),
       ),
   });
+  const keys = openApiKeys(config.dataDir, systemClock);
+  const sessions = openConsoleSessions({ dataDir: config.dataDir, clock: systemClock, keyActor: keys.activeActor });
   const runtime = await createRuntime(config, {
     ...surroundings,
     name: 'gateway',
@@ -106,7 +113,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     adapters,
     serving: true,
     settings: { defaultAgent: config.defaultAgent, recoversOrphans: recoversOrphans },
-    prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures }),
+    prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures, sessions }),
     taken(next) {
       const same = retention.ms === next.keepEventsMs;
       retention.ms = next.keepEventsMs;
@@ -130,6 +137,12 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       opened.unshift(
         await linkDoor({ http: deps.http, log: logger, clock: systemClock, links, recipients: linked }).open(bridge),
       );
+    const doors = runtime.prepared.doors.map(({ name }) => name);
+    const services = consoleServices({ runtime, sessions, keys, doors });
+    // The console is a client of the native door, and is not there without it.
+    const console = doors.includes('harn');
+    if (console)
+      opened.unshift(await consoleDoor({ http: deps.http, log: logger, clock: systemClock, services }).open(bridge));
     const { url } = await http.listen();
     const recipients = await recipientsOf(config, deps.secret, (name, ask) => {
       return `${config.publicUrl ?? url}${LINK_PATH}/${links.token(name, ask)}`;
@@ -142,6 +155,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       deps,
       url,
       token,
+      consoleLink: local && console ? async () => consoleLink(config.publicUrl ?? url, sessions) : undefined,
       recovered,
       waiting,
       close() {
@@ -160,6 +174,7 @@ interface Brought {
   readonly token: string | undefined;
   readonly journal: string | undefined;
   readonly failures: FailedLogins;
+  readonly sessions: ConsoleSessions;
 }
 
 /** The parts a gateway adds to its runtime: a port, authentication, the built-in agents, and traces when configured. */
@@ -169,7 +184,7 @@ async function prepared(
   services: Services,
   brought: Brought,
 ): Promise<Prepared & { readonly doors: readonly FrontDoor[] }> {
-  const { http, token, journal, failures } = brought;
+  const { http, token, journal, failures, sessions } = brought;
   const traced = await tracing(config, services.deps.secret);
   const deps: Deps = {
     ...services.deps,
@@ -178,6 +193,7 @@ async function prepared(
       dataDir: config.dataDir,
       clock: systemClock,
       failures,
+      sessions,
       ...(token && { localToken: token }),
       ...(config.oauth && { oauth: config.oauth }),
     }),
@@ -217,6 +233,11 @@ function doorsOf({ doors }: Mounts, deps: Deps): readonly FrontDoor[] {
       const authenticate: Authenticate = (bearer, from) => deps.authenticate(bearer, { ...from, door: name });
       return open({ ...deps, authenticate });
     });
+}
+
+/** The code is behind the `#`: browsers do not send that part, so no proxy and no log sees it. */
+export async function consoleLink(url: string, sessions: Pick<ConsoleSessions, 'createCode'>): Promise<string> {
+  return `${url}/sign-in#${await sessions.createCode()}`;
 }
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal });

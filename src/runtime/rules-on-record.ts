@@ -15,7 +15,7 @@ import type { PolicyChange, ReloadablePolicy } from '../policy/rules/reload.ts';
 import type { Store } from '../ports/index.ts';
 
 /** Every change of the rules is an event of this resource. */
-const RULES = { object: 'policy', id: 'rules' } as const;
+export const RULES = { object: 'policy', id: 'rules' } as const;
 
 /** Written before the log names this version. */
 async function keepRules(dataDir: string, { rules, rulesName, files }: Sources): Promise<void> {

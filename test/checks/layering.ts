@@ -78,10 +78,25 @@ export const ROOMS: readonly Room[] = [
     }),
   ),
   {
+    name: 'verifier',
+    at: /^examples\/verify\//,
+    imports: [],
+    packages: [],
+    refuses: '*',
+    rule: 'the verifier is for anyone to copy: it imports nothing',
+  },
+  {
+    name: 'app',
+    at: /^src\/console\/app\//,
+    imports: ['model', 'inbox', 'verifier'],
+    refuses: '*',
+    rule: 'src/console/app runs in a browser: it imports src/model, the parts of a question and the verifier of examples/verify',
+  },
+  {
     name: 'console',
     at: /^src\/console\//,
-    imports: ['model', 'ports', 'transport'],
-    rule: 'src/console imports src/model, src/ports/index.ts and src/transport',
+    imports: ['model', 'ports', 'transport', 'inbox'],
+    rule: 'src/console imports src/model, src/ports/index.ts, src/transport and src/inbox',
   },
   {
     name: 'inbox',

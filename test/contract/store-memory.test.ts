@@ -3,8 +3,8 @@ import type { EngineOptions, EngineStore } from '../../src/store/engine/store.ts
 import { createStore } from '../../src/store/engine/store.ts';
 import { createMemoryStore, openMemory } from '../../src/store/memory/index.ts';
 import { createMemoryLog, type MemoryLog } from '../../src/store/memory/log.ts';
-import { overNetwork } from './store/network.ts';
-import type { ContractDeps, OpenedStore } from './store/scene.ts';
+import { overNetwork } from './store/scenes/network.ts';
+import type { ContractDeps, OpenedStore } from './store/scenes/scene.ts';
 import { storeContract } from './store.ts';
 
 type Open = (memory: MemoryLog, options: EngineOptions) => Promise<EngineStore>;

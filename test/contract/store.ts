@@ -12,7 +12,7 @@ import { leasesPromises } from './store/leases.ts';
 import { projectionsPromises } from './store/projections.ts';
 import { receiptsPromises } from './store/receipts.ts';
 import { retentionPromises } from './store/retention.ts';
-import { type ContractDeps, type OpenedStore, setScene } from './store/scene.ts';
+import { type ContractDeps, type OpenedStore, setScene } from './store/scenes/scene.ts';
 import { streamsPromises } from './store/streams.ts';
 import { twoPromises } from './store/two.ts';
 

@@ -37,7 +37,7 @@ export interface Ready {
 
 const LISTENS = /^tollbridge listens on (http:\/\/\S+) {2}\(token (\S+)\)$/;
 /** Three lines: where it listens, where the log is, what waits for an answer. */
-const LAST_LINE = /answered, with: .* approvals {2}\(.*\)$/;
+const LAST_LINE = /^Approvals: .* approvals {2}\(.*\)$/;
 
 const alive = new Set<ChildProcess>();
 process.once('exit', () => {

@@ -67,6 +67,7 @@ const WITH_TOOLS = {
 
 /** Commands that stand in sentences and tables: how each is typed, with something there is for every word in brackets. */
 const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
+  'npm ls --omit=dev --depth=0': { as: `cd '${ROOT}' && npm ls --omit=dev --depth=0`, until: /@a2a-js\/sdk/ },
   'tollbridge --version': { until: /^\d+\.\d+\.\d+/ },
   'tollbridge --config examples/rules.yaml serve': {
     as: `tollbridge --config '${ROOT}/examples/rules.yaml' serve --port 0`,

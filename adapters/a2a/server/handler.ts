@@ -7,6 +7,7 @@ import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { EXTENSIONS } from '../../../mappings/a2a.ts';
 import {
   type AskRecord,
+  anySignal,
   type Bridge,
   type CoreEvent,
   Fault,
@@ -52,7 +53,7 @@ interface Begun {
 export function createHandler(deps: HandlerDeps): A2ARequestHandler {
   const { bridge, settings, agent, contexts, reader, push } = deps;
 
-  const whileOpen = (signal: AbortSignal) => AbortSignal.any([signal, deps.closing]);
+  const whileOpen = (signal: AbortSignal) => anySignal([signal, deps.closing]);
 
   function pushOrRefuse(): Push {
     if (push) return push;

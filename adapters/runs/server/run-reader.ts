@@ -7,7 +7,7 @@ import { type Actor, type Bridge, Fault, LruMap, type Row, TASK_STATES, type Tas
 import type { RunEvent } from './frames.ts';
 import { createKeyQueue } from './key-queue.ts';
 import { isFault, RunsRefusal, refusing } from './refusal.ts';
-import { createRunRenderer, type RunProgress, type RunRenderer } from './render-events.ts';
+import { createRunRenderer, type RunProgress, type RunRenderer } from './render/events.ts';
 import { firstTaskOf, runMetadataOf } from './run-metadata.ts';
 
 export interface OpenRun {

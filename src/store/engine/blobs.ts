@@ -33,9 +33,9 @@ export function createBlobs(rows: BlobRows, { transact }: Pick<Writer, 'transact
 
   return {
     has: async (sha256) => (await rows.size(sha256)) !== undefined,
-    async put(given) {
+    async put(content) {
       // The caller may reuse its buffer while we are still writing.
-      const bytes = given.byteLength > PART * PARTS_PER_TURN ? given.slice() : given;
+      const bytes = content.byteLength > PART * PARTS_PER_TURN ? content.slice() : content;
       const sha256 = hash('sha256', bytes);
       const parts = Math.ceil(bytes.byteLength / PART);
       const write = (from: number, to: number): Wait<void> => {

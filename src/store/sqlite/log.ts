@@ -15,7 +15,7 @@ export function createLog(connection: Connection): Log {
   const last = connection.prepare('SELECT max(position) FROM events');
   const meta = connection.prepare('SELECT value FROM meta WHERE name = ?');
   const lastResource = connection.prepare('SELECT max(id) FROM resources');
-  const lastPlace = connection.prepare('SELECT max(id) FROM places');
+  const lastLocation = connection.prepare('SELECT max(id) FROM places');
   const select = connection.prepare('SELECT body FROM events WHERE position = ?');
 
   const floor = (): number => Number((meta.get(['floor']) as [string] | undefined)?.[0] ?? 0);
@@ -34,7 +34,7 @@ export function createLog(connection: Connection): Log {
         position,
         at: (at as string | undefined) ?? '',
         resource: (lastResource.get() as [number | null])[0] ?? 0,
-        location: (lastPlace.get() as [number | null])[0] ?? 0,
+        location: (lastLocation.get() as [number | null])[0] ?? 0,
       };
     },
   };

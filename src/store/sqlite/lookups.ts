@@ -4,7 +4,7 @@ import type { Connection } from './connection.ts';
 import type { createReceipts } from './receipts.ts';
 import type { Rows } from './rows.ts';
 
-type Place = [number: number, task: string | null, session: string | null, workspace: string | null];
+type StoredLocation = [number: number, task: string | null, session: string | null, workspace: string | null];
 
 export function createLookups(
   connection: Connection,
@@ -14,7 +14,7 @@ export function createLookups(
   const findResource = connection.prepare('SELECT id, base FROM resources WHERE object = ? AND name = ?');
   const lastStretch = connection.prepare('SELECT max(stretch) FROM stretches WHERE resource = ?');
   const lastSequence = connection.prepare('SELECT max(sequence) FROM events WHERE position >> 12 = ? AND resource = ?');
-  const placesOf = connection.prepare('SELECT id, task, session, workspace FROM places WHERE resource = ?');
+  const locationsOf = connection.prepare('SELECT id, task, session, workspace FROM places WHERE resource = ?');
   const answer = connection.prepare('SELECT digest, result FROM idempotency WHERE scope = ?');
   return {
     row: rows.body,
@@ -27,8 +27,8 @@ export function createLookups(
       const found = findResource.get([object, id]) as [number, number] | undefined;
       if (!found) return undefined;
       const [number, base] = found;
-      const locations = (placesOf.all([number]) as Place[]).map((place) => {
-        const [number, task_id, session_id, workspace_id] = place;
+      const locations = (locationsOf.all([number]) as StoredLocation[]).map((stored) => {
+        const [number, task_id, session_id, workspace_id] = stored;
         return { number, task_id, session_id, workspace_id };
       });
       const stretch = (lastStretch.get([number]) as [number | null])[0] ?? -1;

@@ -15,11 +15,11 @@ export function createUpkeep(connection: Connection, log: Log, tidyRest: () => v
   const lastSequences = connection.prepare(
     'SELECT resource, max(sequence) FROM events WHERE position > ? AND position <= ? GROUP BY resource',
   );
-  const firstInPlaces = connection.prepare(
+  const firstInLocations = connection.prepare(
     'SELECT place, min(position) FROM events WHERE position > ? AND position <= ? GROUP BY place',
   );
   const setBase = connection.prepare('UPDATE resources SET base = ? WHERE id = ?');
-  const markPlace = connection.prepare('UPDATE places SET pruned = ? WHERE id = ? AND pruned = 0');
+  const markLocation = connection.prepare('UPDATE places SET pruned = ? WHERE id = ? AND pruned = 0');
   const removeStretches = connection.prepare('DELETE FROM stretches WHERE stretch < ?');
   const remove = connection.prepare('DELETE FROM events WHERE position <= ?');
   const setMeta = connection.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
@@ -49,8 +49,8 @@ export function createUpkeep(connection: Connection, log: Log, tidyRest: () => v
         setBase.run([sequence, resource]);
       }
       // Remembers the first pruned event of each location, to be named to a reader that misses it.
-      for (const [place, position] of firstInPlaces.all([floor, upTo]) as [number, number][]) {
-        markPlace.run([position, place]);
+      for (const [location, position] of firstInLocations.all([floor, upTo]) as [number, number][]) {
+        markLocation.run([position, location]);
       }
       remove.run([upTo]);
       setMeta.run(['floor', String(upTo)]);

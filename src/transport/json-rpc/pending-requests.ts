@@ -18,7 +18,8 @@ export type OwnRequest = JsonObject & { readonly jsonrpc: '2.0'; readonly id: st
 
 export interface PendingRequests<Note> {
   /** The whole response. Rejects with `RequestAbandoned`, with the error of sending, or with the cause of `fail`. */
-  request(message: OwnRequest, signal: StopSignal | undefined, note: Note): Promise<JsonObject>;
+  /** `onAbandon` is called in the moment the signal fires, so that the peer is notified before anything that follows. */
+  request(message: OwnRequest, signal: StopSignal | undefined, note: Note, onAbandon?: () => void): Promise<JsonObject>;
   /** True when a request was waiting for it. That request is not pending any more when this returns. */
   deliver(response: JsonObject): boolean;
   noteOf(id: string): Note | undefined;
@@ -52,11 +53,18 @@ export function createPendingRequests<Note = undefined>(
   }
 
   return {
-    async request(message, signal, note) {
-      if (signal?.aborted) throw new RequestAbandoned();
+    async request(message, signal, note, onAbandon) {
+      if (signal?.aborted) {
+        onAbandon?.();
+        throw new RequestAbandoned();
+      }
       const entry: Entry<Note> = { note, failure: undefined };
       entries.set(message.id, entry);
-      const giveUp = () => failOne(message.id, new RequestAbandoned());
+      const giveUp = () => {
+        if (!entries.has(message.id)) return;
+        onAbandon?.();
+        failOne(message.id, new RequestAbandoned());
+      };
       signal?.addEventListener('abort', giveUp, { once: true });
       const response = await client.requestAdvanced(message as JSONRPCRequest);
       signal?.removeEventListener('abort', giveUp);

@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 const valid = new Ajv2020({ strict: false, allErrors: true }).compile(configSchema(adapters));
 const pages = [
   'README.md',
-  ...(await readdir(join(root, 'docs'))).map((name) => `docs/${name}`),
+  ...(await readdir(join(root, 'docs'))).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
   ...(await readdir(join(root, 'adapters'), { recursive: true }))
     .filter((name) => name.endsWith('README.md'))
     .map((name) => `adapters/${name}`),

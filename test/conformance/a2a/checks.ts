@@ -196,8 +196,8 @@ const RUNS: Readonly<Record<string, Run>> = {
   'stream: who does not join chunks gets each artifact once, whole': async (at, way) => {
     const said = await at.stream(way, 'stream', message(at, 'tck-stream-artifact-chunked'));
     const chunks = said.flatMap(({ artifactUpdate }) => artifactUpdate ?? []);
-    const told = chunks.map(({ artifact, lastChunk }) => [textOf(artifact.parts[0]), lastChunk]);
-    equal(told, [['chunk-1 chunk-2', true]], 'the artifact');
+    const received = chunks.map(({ artifact, lastChunk }) => [textOf(artifact.parts[0]), lastChunk]);
+    equal(received, [['chunk-1 chunk-2', true]], 'the artifact');
   },
   'stream: ends when it is the peer who has to speak': async (at, way) => {
     const said = await at.stream(way, 'stream', message(at, 'tck-input-required'));

@@ -297,16 +297,16 @@ export const harnMutants: readonly Mutant[] = [
     ],
     [
       'permissions: what nothing is held to is not installed',
-      'const [param] = unheld.find(([, given]) => given) ?? [];',
-      'const [param] = unheld.find(([name, given]) => given && !name) ?? [];',
+      'const [param] = unheld.find(([, present]) => present) ?? [];',
+      'const [param] = unheld.find(([name, present]) => present && !name) ?? [];',
     ],
     ['permissions: the newest decision is the first of the history', 'newest.toReversed()', 'newest'],
   ]),
   ...newer('permissions', 'adapters/harn/server/routes/permissions.ts', [
     [
       'permissions: an answer that is to be remembered is',
-      'if (rule) await book.create(call, rule, undefined,',
-      'if (rule && !rule.scope) await book.create(call, rule, undefined,',
+      'if (rule) await grants.create(call, rule, undefined,',
+      'if (rule && !rule.scope) await grants.create(call, rule, undefined,',
     ],
     [
       'permissions: an answer is not remembered unless it says so',

@@ -1,7 +1,7 @@
 /** Bytes by their hash. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { Scene } from './scene.ts';
+import type { Scene } from './scenes/scene.ts';
 
 export function blobsPromises({ store, reopen }: Scene): void {
   describe('blobs', () => {

@@ -1,7 +1,7 @@
 /** An orderly end. */
 import { describe, expect, test } from 'vitest';
 import { collect, taskEvent } from './notified.ts';
-import type { Scene } from './scene.ts';
+import type { Scene } from './scenes/scene.ts';
 
 export function closingPromises({ store, append, reopen }: Scene): void {
   describe('closing', () => {

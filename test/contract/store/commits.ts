@@ -6,7 +6,7 @@ import type { Json } from '../../../src/model/schema.ts';
 import type { At } from '../../../src/ports/index.ts';
 import { collect, taskEvent } from './notified.ts';
 import type { Counted } from './projector.ts';
-import type { Scene } from './scene.ts';
+import type { Scene } from './scenes/scene.ts';
 
 export function commitsPromises({ store, clock, append, reopen }: Scene): void {
   describe('commit', () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { eventId, type Stream } from '../../../src/model/events.ts';
 import { collect, take, taskEvent, until, watch } from './notified.ts';
-import type { Scene } from './scene.ts';
+import type { Scene } from './scenes/scene.ts';
 
 export function followPromises({ store, append, fill }: Scene): void {
   describe('follow', () => {

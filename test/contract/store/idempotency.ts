@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Draft } from '../../../src/ports/index.ts';
 import { taskEvent } from './notified.ts';
-import type { Scene } from './scene.ts';
+import type { Scene } from './scenes/scene.ts';
 
 export function idempotencyPromises({ store, reopen }: Scene): void {
   describe('idempotency', () => {

@@ -1,6 +1,6 @@
 /** One holder at a time. */
 import { describe, expect, test } from 'vitest';
-import type { Scene } from './scene.ts';
+import type { Scene } from './scenes/scene.ts';
 
 export function leasesPromises({ store, reopen }: Scene): void {
   describe('leases', () => {

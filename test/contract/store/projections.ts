@@ -6,7 +6,7 @@ import { vendorEvent } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
 import { everyRow, ofRun, randomUnits, taskEvent } from './notified.ts';
 import type { Counted } from './projector.ts';
-import type { Scene } from './scene.ts';
+import type { Scene } from './scenes/scene.ts';
 
 export function projectionsPromises({ store, clock, append, fill }: Scene): void {
   describe('projections', () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Store } from '../../../src/ports/index.ts';
 import { sealFor, taskEvent } from './notified.ts';
-import type { Scene } from './scene.ts';
+import type { Scene } from './scenes/scene.ts';
 
 export function receiptsPromises({ store, reopen }: Scene): void {
   describe('receipts', () => {

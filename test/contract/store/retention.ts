@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { eventId, withMembers } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
 import { collect, everyRow, ofRun, randomUnits, sealFor, take, taskEvent, until, watch } from './notified.ts';
-import type { Scene } from './scene.ts';
+import type { Scene } from './scenes/scene.ts';
 
 export function retentionPromises({ store, clock, append, fill, reopen }: Scene): void {
   describe('retention', () => {

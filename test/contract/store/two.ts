@@ -5,7 +5,7 @@ import { eventId, vendorEvent } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
 import { collect, taskEvent, until, watch } from './notified.ts';
 import type { Counted } from './projector.ts';
-import type { Scene } from './scene.ts';
+import type { Scene } from './scenes/scene.ts';
 
 export function twoPromises({ store, clock, append, fill, second }: Scene): void {
   describe('two on one log', () => {

@@ -1,8 +1,8 @@
 /** What the runs API promises beyond shapes: who plans, what a class allows, what silence does, and what an agent gets that no log holds. */
 import { describe, expect, test } from 'vitest';
 import type { RunsConfig } from '../../../adapters/runs/config.ts';
-import { createRunRenderer } from '../../../adapters/runs/server/render-events.ts';
-import { summarize } from '../../../adapters/runs/server/summary.ts';
+import { createRunRenderer } from '../../../adapters/runs/server/render/events.ts';
+import { summarize } from '../../../adapters/runs/server/render/summary.ts';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';

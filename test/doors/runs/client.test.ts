@@ -277,7 +277,7 @@ test('what a remote of this protocol said is shown by this door as it came', asy
   const { id } = await pair.give('read plan');
   await pair.near.until(id);
   const far = (await pair.far.events(await pair.there())).filter(({ type }) => type === 'run.tool.invoked');
-  const { createRunRenderer } = await import('../../../adapters/runs/server/render-events.ts');
+  const { createRunRenderer } = await import('../../../adapters/runs/server/render/events.ts');
   const rendition = createRunRenderer();
   const near = (await pair.near.events(id)).flatMap((event) => rendition.render(event));
   expect(near.filter(({ type }) => type === 'run.tool.invoked').map(({ payload }) => payload)).toEqual(

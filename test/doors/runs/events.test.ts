@@ -1,6 +1,6 @@
 /** A run's events by polling and by stream: the same ones, from any number on, to the client that may read them and no longer. */
 import { describe, expect, test } from 'vitest';
-import { createRunRenderer } from '../../../adapters/runs/server/render-events.ts';
+import { createRunRenderer } from '../../../adapters/runs/server/render/events.ts';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { readCore, storyNames } from '../../stories/story.ts';
 import { latch, scriptedAgent } from '../../support/gateway/agents.ts';

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { createUpdateReader } from '../../../adapters/runs/client/translate.ts';
 import type { RunEvent } from '../../../adapters/runs/server/frames.ts';
 import { refusalOf, toWireRefusal } from '../../../adapters/runs/server/refusal.ts';
-import { createRunRenderer } from '../../../adapters/runs/server/render-events.ts';
-import { summarize } from '../../../adapters/runs/server/summary.ts';
+import { createRunRenderer } from '../../../adapters/runs/server/render/events.ts';
+import { summarize } from '../../../adapters/runs/server/render/summary.ts';
 import {
   EVENTS,
   inputKind,

@@ -55,7 +55,7 @@ async function manyQuestions(dataDir: string): Promise<void> {
   }
 }
 
-test('three lines: where it listens, where the log is, how to answer; all that waits is counted', async () => {
+test('four lines: where it listens, the console, where the log is, how to answer; all that waits is counted', async () => {
   const dir = await aDirectory();
   await manyQuestions(dir);
   const { child, says, ended } = program(['--data', dir, 'serve', '--port', '0'], { cwd: dir });
@@ -63,8 +63,9 @@ test('three lines: where it listens, where the log is, how to answer; all that w
   child.kill('SIGINT');
   const { code, out, err } = await ended;
   expect({ code, err }).toEqual({ code: 0, err: '' });
-  const [listens = '', log = '', answers = '', ...rest] = out.split('\n');
+  const [listens = '', console = '', log = '', answers = '', ...rest] = out.split('\n');
   expect(listens).toMatch(/^tollbridge listens on http:\/\/127\.0\.0\.1:\d+ {2}\(token [\w-]{32}\)$/);
+  expect(console).toMatch(/^Console: http:\/\/127\.0\.0\.1:\d+\/sign-in#[\w-]{32} {2}\(signs in once\)$/);
   expect(log).toBe(`Log: ${dir}; resumed ${MANY} tasks`);
   expect(answers).toMatch(new RegExp(`^Approvals: .* --data \\S+ approvals {2}\\(${MANY} pending\\)$`));
   expect(rest).toEqual(['', 'stopping: running work is ended, approvals stay pending', '']);
@@ -81,6 +82,7 @@ test('for programs it is one object, and nothing else', async () => {
     object: 'gateway',
     url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     token: expect.any(String),
+    console: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/sign-in#[\w-]{32}$/),
     config: null,
     project: null,
     data: dir,

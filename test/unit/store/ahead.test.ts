@@ -8,7 +8,7 @@ import type { At, Draft, Unit } from '../../../src/ports/index.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/index.ts';
 import { sealFor } from '../../contract/store/notified.ts';
 import { contractProjector } from '../../contract/store/projector.ts';
-import { ALWAYS_ELSEWHERE, all, compiledStore, event, sqliteHome } from '../../contract/store/sqlite-home.ts';
+import { ALWAYS_ELSEWHERE, all, compiledStore, event, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
 const { start, other } = sqliteHome(await compiledStore());
 const startAhead = (more = {}) => start({ concurrentWriters: ALWAYS_ELSEWHERE, projector: contractProjector, ...more });

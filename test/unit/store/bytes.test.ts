@@ -13,7 +13,7 @@ import {
 import { emptyWriteSet } from '../../../src/store/engine/commit/write-set.ts';
 import { pack, unpack } from '../../../src/store/sqlite/writing/packed-rows.ts';
 import { tableRowsOf } from '../../../src/store/sqlite/writing/table-rows.ts';
-import { sqliteHome } from '../../contract/store/sqlite-home.ts';
+import { sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
 const home = sqliteHome();
 const { start, other } = home;

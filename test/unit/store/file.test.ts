@@ -3,7 +3,7 @@ import { open, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/pr
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { eventId } from '../../../src/model/events.ts';
-import { all, append, event, sqliteHome } from '../../contract/store/sqlite-home.ts';
+import { all, append, event, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
 const home = sqliteHome();
 const { start, other, run } = home;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { eventId } from '../../../src/model/events.ts';
 import { sealFor } from '../../contract/store/notified.ts';
-import { all, append, event, sqliteHome } from '../../contract/store/sqlite-home.ts';
+import { all, append, event, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
 const home = sqliteHome();
 const { start, other } = home;

@@ -5,7 +5,7 @@ import { type EventDraft, withMembers } from '../../../src/model/events.ts';
 import type { Change, FilterName, ListQuery, Projector, Row } from '../../../src/ports/index.ts';
 import { type Connection, openConnection } from '../../../src/store/sqlite/connection.ts';
 import { createRows } from '../../../src/store/sqlite/rows.ts';
-import { append, sqliteHome } from '../../contract/store/sqlite-home.ts';
+import { append, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
 const home = sqliteHome();
 

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { eventId } from '../../../src/model/events.ts';
 import { contractProjector } from '../../contract/store/projector.ts';
-import { all, append, event, sqliteHome } from '../../contract/store/sqlite-home.ts';
+import { all, append, event, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
 const home = sqliteHome();
 const { start, run } = home;

@@ -5,7 +5,7 @@ import Database from 'libsql';
 import { describe, expect, test } from 'vitest';
 import { eventId } from '../../../src/model/events.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/index.ts';
-import { append, event, sqliteHome } from '../../contract/store/sqlite-home.ts';
+import { append, event, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
 const home = sqliteHome();
 const { start, other } = home;

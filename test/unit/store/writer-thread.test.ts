@@ -12,7 +12,7 @@ import {
   contractOpener,
   event,
   sqliteHome,
-} from '../../contract/store/sqlite-home.ts';
+} from '../../contract/store/scenes/sqlite-home.ts';
 import { storeContract } from '../../contract/store.ts';
 
 const open = await compiledStore();

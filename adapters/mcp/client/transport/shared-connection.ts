@@ -54,13 +54,13 @@ export function createSharedConnection(say: (frame: object) => Promise<void>, un
           { jsonrpc: '2.0', id, method, ...(params && { params }) },
           signal,
           received,
+          () => say(notice('notifications/cancelled', { requestId: id })).catch(() => {}),
         );
         return 'error' in answer
           ? { error: answer.error as unknown as WireError }
           : { result: answer.result as JsonObject };
       } catch (cause) {
         if (!(cause instanceof RequestAbandoned)) throw cause;
-        say(notice('notifications/cancelled', { requestId: id })).catch(() => {});
         throw new Fault('client_closed', 'the request was given up');
       }
     },

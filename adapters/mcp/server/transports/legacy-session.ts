@@ -90,12 +90,14 @@ export function createLegacyClientSession({
     count += 1;
     const key = `tollbridge-${count}`;
     try {
-      const answer = await asked.request({ jsonrpc: '2.0', id: key, method, ...(params && { params }) }, signal, out);
+      const message = { jsonrpc: '2.0' as const, id: key, method, ...(params && { params }) };
+      const answer = await asked.request(message, signal, out, () =>
+        out.send(notice('notifications/cancelled', { requestId: key })),
+      );
       if ('error' in answer) throw new RpcError(soundError(answer.error));
       return answer.result as JsonObject;
     } catch (cause) {
       if (!(cause instanceof RequestAbandoned)) throw cause;
-      out.send(notice('notifications/cancelled', { requestId: key }));
       throw new Fault('client_closed', 'the client no longer waits for the answer');
     }
   }

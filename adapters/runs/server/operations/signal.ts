@@ -6,7 +6,7 @@ import { SIGNAL_ACTIONS, type SignalAction } from '../../../../mappings/runs.ts'
 import { type Actor, isObject, type Json, type JsonObject, type Row } from '../../../../src/index.ts';
 import type { Call, Reply, RouteContext } from '../call.ts';
 import { RunsRefusal, refusalOf, refusing } from '../refusal.ts';
-import type { RunQuestion } from '../render-questions.ts';
+import type { RunQuestion } from '../render/questions.ts';
 import { REJECTED } from '../run-metadata.ts';
 import type { OpenRun } from '../run-reader.ts';
 

@@ -11,7 +11,7 @@ import { quoted } from '../../own-name.ts';
 export interface DemoOutput {
   readonly terminal: Terminal;
   begin(): void;
-  listens(url: string, token: string | undefined): void;
+  listens(url: string, token: string | undefined, consoleLink: string | undefined): void;
   event(event: CoreEvent): void;
   question(ask: AskRecord, act: PendingAct): void;
   answeredByOption(word: string): void;
@@ -43,9 +43,13 @@ export function createDemoOutput({ dir, name, json }: { dir: string; name: strin
         '',
       );
     },
-    listens(url, token) {
+    listens(url, token, consoleLink) {
       http = { url, token };
-      say(`listens on ${url}${token ? `  (token ${token})` : ''}`, '');
+      say(
+        `listens on ${url}${token ? `  (token ${token})` : ''}`,
+        ...(consoleLink ? ['watch it, and answer, in the console:', `  ${consoleLink}`] : []),
+        '',
+      );
     },
     event(event) {
       if (json) process.stdout.write(`${JSON.stringify(event)}\n`);

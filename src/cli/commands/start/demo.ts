@@ -50,7 +50,7 @@ export async function demo(options: DemoOptions): Promise<number> {
   });
   const stage = await openStage(config, port !== undefined);
   try {
-    if (stage.url) output.listens(stage.url, stage.token);
+    if (stage.url) output.listens(stage.url, stage.token, await stage.consoleLink?.());
     const actor = localActor();
     const taskId = await taskOf(stage.core, actor);
     const came = await watch(stage.core, actor, taskId, { ...options, output });
@@ -82,6 +82,7 @@ interface Stage extends Closable {
   readonly core: CoreRuntime;
   readonly url?: string;
   readonly token?: string | undefined;
+  readonly consoleLink?: (() => Promise<string>) | undefined;
 }
 
 /** With a port the whole gateway, so that the question can be answered over HTTP too; otherwise only the runtime. */

@@ -34,11 +34,13 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { waiting, recovered } = gateway;
   const asks = waiting === 0 ? 'none pending' : `${waiting} pending`;
   const taken = recovered.resumed + recovered.started;
+  const link = await gateway.consoleLink?.();
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ object: 'gateway', url: gateway.url, token: gateway.token ?? null, config: config.file ?? null, project: projectOf(config), data: config.dataDir, waiting, resumed: taken })}\n`
+      ? `${JSON.stringify({ object: 'gateway', url: gateway.url, token: gateway.token ?? null, console: link ?? null, config: config.file ?? null, project: projectOf(config), data: config.dataDir, waiting, resumed: taken })}\n`
       : [
           `tollbridge listens on ${gateway.url}  (${gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only'})`,
+          link ? `Console: ${link}  (signs in once)` : `Console: ${gateway.url}/  (sign in with an API key)`,
           ...configLine(config),
           `Log: ${logAt(config)}${taken > 0 ? `; resumed ${taken} ${taken === 1 ? 'task' : 'tasks'}` : ''}`,
           `Approvals: ${calledAgain(options)} approvals  (${asks})`,

@@ -26,10 +26,10 @@ export interface Loaded {
 export function createRemoteLookups(
   load: (wanted: Wanted) => Promise<Loaded>,
 ): Lookups & { readonly remote: RemoteLookups } {
-  const rows = shelf<Pointer, string | null | undefined>(keyOf);
-  const heads = shelf<Pointer, StoredHead | undefined>(keyOf);
-  const answers = shelf<string, StoredAnswer | undefined>(String);
-  const chains = shelf<string, ChainHead>(String);
+  const rows = cache<Pointer, string | null | undefined>(keyOf);
+  const heads = cache<Pointer, StoredHead | undefined>(keyOf);
+  const answers = cache<string, StoredAnswer | undefined>(String);
+  const chains = cache<string, ChainHead>(String);
   const all = [rows, heads, answers, chains];
   return {
     row: (object, id) => rows.get({ object, id }),
@@ -58,7 +58,7 @@ export function createRemoteLookups(
   };
 }
 
-function shelf<K, V>(nameOf: (key: K) => string) {
+function cache<K, V>(nameOf: (key: K) => string) {
   const loaded = new Map<string, V>();
   const wanted = new Map<string, K>();
   return {

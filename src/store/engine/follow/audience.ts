@@ -21,20 +21,35 @@ export function createAudience(): Audience {
     resource: new Map(),
   };
 
+  function groupsOf({ of }: Stream): Groups {
+    switch (of) {
+      case 'all':
+        return groups.all;
+      case 'workspace':
+        return groups.workspace;
+      case 'session':
+        return groups.session;
+      case 'task':
+        return groups.task;
+      case 'resource':
+        return groups.resource;
+    }
+  }
+
   function wake(group: Set<Follower> | undefined, event: CoreEvent, at: number): void {
     if (group) for (const follower of group) follower.take(event, at);
   }
 
   return {
     add(stream, follower) {
-      const among = groups[stream.of];
+      const among = groupsOf(stream);
       const name = nameOf(stream);
       const group = among.get(name);
       if (group) group.add(follower);
       else among.set(name, new Set([follower]));
     },
     remove(stream, follower) {
-      const among = groups[stream.of];
+      const among = groupsOf(stream);
       const name = nameOf(stream);
       const group = among.get(name);
       if (!group?.delete(follower)) return false;

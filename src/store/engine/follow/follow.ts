@@ -129,6 +129,23 @@ export function createFollowing(deps: FollowingDeps): Following {
     return at !== undefined && recentEvents.holds(at) ? at : reading.start(stream, after);
   }
 
+  /** Follows nothing, but a cursor that is not in this log is an error all the same: doors ask in this way whether it is. */
+  function checked(stream: Stream, after: Cursor | 'now' | undefined): AsyncIterableIterator<CoreEvent> {
+    return {
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+      async next() {
+        try {
+          await startOf(stream, after);
+        } catch (thrown) {
+          throw errors.reading(thrown);
+        }
+        return { value: undefined, done: true };
+      },
+    };
+  }
+
   function now(): Wait<number> {
     const last = log.last();
     if (!(last instanceof Promise)) return last;
@@ -139,6 +156,7 @@ export function createFollowing(deps: FollowingDeps): Following {
 
   return {
     follow(stream, after, signal, kinds) {
+      if (signal.aborted) return checked(stream, after);
       const follower = createFollower({
         start: () => startOf(stream, after),
         signal,
@@ -156,7 +174,7 @@ export function createFollowing(deps: FollowingDeps): Following {
         leave: (self) => leave(stream, self),
         ended: (self) => everyone.delete(self),
       });
-      if (!signal.aborted) everyone.add(follower);
+      everyone.add(follower);
       return follower.events;
     },
     publish(first, events) {

@@ -57,10 +57,7 @@ function differenceOf({ body: kept, created_at, columns }: StoredRow, made: Fold
 
 function columnIn(columns: StoredRow['columns'], body: string): string | undefined {
   const row = JSON.parse(body) as Row;
-  for (const name in columns) {
-    if (columns[name as FilterName] !== filterOf(row, name as FilterName)) return name;
-  }
-  return undefined;
+  return Object.entries(columns).find(([name, value]) => value !== filterOf(row, name as FilterName))?.[0];
 }
 
 /** Members may be in another order: a row that is read back and changed gets its new members at the end. */

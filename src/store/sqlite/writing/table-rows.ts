@@ -26,11 +26,11 @@ export function tableRowsOf(writeSet: WriteSet): TableRows {
     ...{ rows: [], sessions: [], tasks: [], messages: [], outcomes: [], runs: [], tallies: [] },
     ...{ states: [], bodies: [], dropped: [] },
   };
-  for (const change of writeSet.rows) place(rows, change);
+  for (const change of writeSet.rows) putRow(rows, change);
   return rows;
 }
 
-function place(rows: TableRows, { object, id, born, row, body, before }: RowChange): void {
+function putRow(rows: TableRows, { object, id, born, row, body, before }: RowChange): void {
   if (!row) {
     rows.dropped.push(object, id, born);
     return;
@@ -52,7 +52,7 @@ function place(rows: TableRows, { object, id, born, row, body, before }: RowChan
 /** Returns a function that writes rows in the caller's transaction. */
 export function createTableWriter(connection: Connection): (rows: TableRows) => void {
   const resources = insertMany(connection, 'resources (id, object, name)', 3);
-  const places = insertMany(connection, 'places (id, resource, task, session, workspace)', 5);
+  const locations = insertMany(connection, 'places (id, resource, task, session, workspace)', 5);
   const events = insertMany(connection, 'events', 5);
   const stretches = insertMany(connection, 'stretches', 3);
   const spans = insertMany(connection, 'spans', 2, { verb: 'INSERT OR IGNORE' });
@@ -65,25 +65,25 @@ export function createTableWriter(connection: Connection): (rows: TableRows) => 
   const tree = connection.prepare('INSERT OR REPLACE INTO tree (one, size, frontier) VALUES (1, ?, ?)');
   const answers = insertMany(connection, 'idempotency (scope, digest, result, at)', 4);
 
-  return (given) => {
-    resources(given.resources);
-    places(given.locations);
-    events(given.events);
-    stretches(given.stretches);
-    spans(given.spans);
-    const states = byTable(given.states, 4);
-    const bodies = byTable(given.bodies, 3);
-    const dropped = byTable(given.dropped, 3);
+  return (writeSet) => {
+    resources(writeSet.resources);
+    locations(writeSet.locations);
+    events(writeSet.events);
+    stretches(writeSet.stretches);
+    spans(writeSet.spans);
+    const states = byTable(writeSet.states, 4);
+    const bodies = byTable(writeSet.bodies, 3);
+    const dropped = byTable(writeSet.dropped, 3);
     for (const rowTable of rowWriters) {
-      rowTable.put(given[rowTable.table]);
+      rowTable.put(writeSet[rowTable.table]);
       rowTable.states(states.get(rowTable.table) ?? NOTHING);
       rowTable.bodies(bodies.get(rowTable.table) ?? NOTHING);
       rowTable.drop(dropped.get(rowTable.table) ?? NOTHING);
     }
-    receipts(given.receipts);
-    nodes(placed(given.nodes));
-    if (given.tree.length > 0) tree.run(given.tree);
-    answers(given.answers);
+    receipts(writeSet.receipts);
+    nodes(placed(writeSet.nodes));
+    if (writeSet.tree.length > 0) tree.run(writeSet.tree);
+    answers(writeSet.answers);
   };
 }
 

@@ -1,9 +1,9 @@
 /** The other process in the store's tests: opens the same file and does what its arguments say. */
 
 import { once } from 'node:events';
-import type { EventDraft } from '../../../src/model/events.ts';
-import { createSqliteStore } from '../../../src/store/sqlite/index.ts';
-import { contractProjector } from './projector.ts';
+import type { EventDraft } from '../../../../src/model/events.ts';
+import { createSqliteStore } from '../../../../src/store/sqlite/index.ts';
+import { contractProjector } from '../projector.ts';
 import { ALWAYS_ELSEWHERE, compiledStore } from './sqlite-home.ts';
 
 const [what = '', path = '', argument = ''] = process.argv.slice(2);

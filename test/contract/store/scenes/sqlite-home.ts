@@ -7,9 +7,9 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import Database from 'libsql';
 import { afterEach, beforeEach } from 'vitest';
-import type { CoreEvent, EventDraft } from '../../../src/model/events.ts';
-import type { Projector } from '../../../src/ports/index.ts';
-import { createSqliteStore, type SqliteOptions, type SqliteStore } from '../../../src/store/sqlite/index.ts';
+import type { CoreEvent, EventDraft } from '../../../../src/model/events.ts';
+import type { Projector } from '../../../../src/ports/index.ts';
+import { createSqliteStore, type SqliteOptions, type SqliteStore } from '../../../../src/store/sqlite/index.ts';
 import type { ContractDeps, OpenedStore } from './scene.ts';
 
 const nothing: Projector = { touches: () => [], apply: () => [] };

@@ -3,9 +3,9 @@
  * rows only once they are loaded, and one writer at a time holds the lock for as long as its round trips take.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import { createRemoteLookups } from '../../../src/store/engine/commit/remote-lookups.ts';
-import type { Ahead, Database } from '../../../src/store/engine/database.ts';
-import type { Wait } from '../../../src/store/engine/wait.ts';
+import { createRemoteLookups } from '../../../../src/store/engine/commit/remote-lookups.ts';
+import type { Ahead, Database } from '../../../../src/store/engine/database.ts';
+import type { Wait } from '../../../../src/store/engine/wait.ts';
 
 /** The lock of one log, and how many transactions it has seen. */
 export interface NetworkLock {

@@ -2,8 +2,8 @@
  * The visible part of a tool's input and output: a preview, a few highlights, and the numbers behind them. Sensitive keys are
  * removed first, so that the preview cannot contain what the highlights hide. Pure.
  */
-import { isSensitiveKey, MOST_HIGHLIGHTS, PREVIEW_LENGTH, SUMMARY_VERSION } from '../../../mappings/runs.ts';
-import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
+import { isSensitiveKey, MOST_HIGHLIGHTS, PREVIEW_LENGTH, SUMMARY_VERSION } from '../../../../mappings/runs.ts';
+import { isObject, type Json, type JsonObject } from '../../../../src/index.ts';
 
 export interface Summary extends JsonObject {
   readonly schema_version: string;

@@ -1,9 +1,9 @@
 /** Renders the calls of a run and the decisions on them, from the view of its task. Pure. */
 
-import type { DECISION_TYPES } from '../../../mappings/runs.ts';
-import { asText, type CallView, type CoreEvent, isObject, type JsonObject } from '../../../src/index.ts';
-import { ownWord } from '../gateway-extension.ts';
-import type { Rendered } from './frames.ts';
+import type { DECISION_TYPES } from '../../../../mappings/runs.ts';
+import { asText, type CallView, type CoreEvent, isObject, type JsonObject } from '../../../../src/index.ts';
+import { ownWord } from '../../gateway-extension.ts';
+import type { Rendered } from '../frames.ts';
 import { summarize } from './summary.ts';
 
 const TIMEOUT = /time_?out|timed_out|deadline/;

@@ -1,8 +1,8 @@
 /** Renders the questions of a run and their answers. Pure. */
-import { type InputKind, inputKind, signalOf } from '../../../mappings/runs.ts';
-import { type AskRecord, asText, dialogText, type JsonObject, visibleText } from '../../../src/index.ts';
-import type { Rendered } from './frames.ts';
-import { toDecision } from './render-calls.ts';
+import { type InputKind, inputKind, signalOf } from '../../../../mappings/runs.ts';
+import { type AskRecord, asText, dialogText, type JsonObject, visibleText } from '../../../../src/index.ts';
+import type { Rendered } from '../frames.ts';
+import { toDecision } from './calls.ts';
 import { summarize } from './summary.ts';
 
 export interface RunQuestion {

@@ -1,8 +1,8 @@
 /** Where the stories play: one open store per test, a clock that moves when told to, and the way to open it again. */
 import { afterEach, beforeEach } from 'vitest';
-import type { EventDraft } from '../../../src/model/events.ts';
-import type { Clock, Committed, Projector, Store } from '../../../src/ports/index.ts';
-import { contractProjector } from './projector.ts';
+import type { EventDraft } from '../../../../src/model/events.ts';
+import type { Clock, Committed, Projector, Store } from '../../../../src/ports/index.ts';
+import { contractProjector } from '../projector.ts';
 
 export interface OpenedStore {
   readonly store: Store;

@@ -3,7 +3,7 @@
  * The same log always gives the same run, so a number is a permanent cursor. Pure, and stores no payloads.
  */
 
-import { type DECISION_TYPES, isOver, type RunEventType, type RunStatus } from '../../../mappings/runs.ts';
+import { type DECISION_TYPES, isOver, type RunEventType, type RunStatus } from '../../../../mappings/runs.ts';
 import {
   type AskRecord,
   asText,
@@ -17,12 +17,12 @@ import {
   type MessageView,
   type Task,
   type TaskView,
-} from '../../../src/index.ts';
-import { readMessage } from '../translate.ts';
-import { type Rendered, type RunEvent, toRunEvent } from './frames.ts';
-import { toDecided, toDecision, toEnded, toProgress, toRequested } from './render-calls.ts';
-import { type RunQuestion, toAnswered, toAsked, toQuestion } from './render-questions.ts';
-import { CLASS_LIMIT, REJECTED, runMetadataOf, UNANSWERED } from './run-metadata.ts';
+} from '../../../../src/index.ts';
+import { readMessage } from '../../translate.ts';
+import { type Rendered, type RunEvent, toRunEvent } from '../frames.ts';
+import { CLASS_LIMIT, REJECTED, runMetadataOf, UNANSWERED } from '../run-metadata.ts';
+import { toDecided, toDecision, toEnded, toProgress, toRequested } from './calls.ts';
+import { type RunQuestion, toAnswered, toAsked, toQuestion } from './questions.ts';
 
 export interface RunProgress {
   readonly status: RunStatus;

@@ -1,0 +1,228 @@
+/** Every act, decision and message as it happens. The filters are the address; a click on a row shows the whole event. */
+import { useMemo, useRef, useState } from 'preact/hooks';
+import { call } from '../api.ts';
+import { feed, useFeed } from '../feed.ts';
+import { extend, FILTERS, type Filtered, type FilterName, wantedBy } from '../filters.ts';
+import { go, Link, withQuery } from '../router.tsx';
+import type { EventRow, LogEvent } from '../rows.ts';
+import { Badge, Empty, Json, Line, Title, Trouble, timeOf, useKeys, useLoad } from '../ui.tsx';
+import { Virtual } from '../virtual.tsx';
+
+const GROUPS = ['act', 'decision', 'approval', 'message', 'task', 'proof', 'system'];
+const SELECTS: readonly FilterName[] = ['group', 'door', 'agent', 'tool', 'verdict', 'effect', 'person'];
+/** More choices than these are typed as text. */
+const MOST_CHOICES = 200;
+
+export function Activity({ query }: { readonly query: URLSearchParams }) {
+  const live = useFeed();
+  const [paused, setPaused] = useState<number>();
+  const kept = useRef<Filtered | undefined>(undefined);
+  const text = new URLSearchParams(query);
+  text.delete('open');
+  const key = text.toString();
+  const wanted = useMemo(() => wantedBy(query), [key]);
+  kept.current = extend(kept.current, live, key, wanted);
+  const { rows } = kept.current;
+  const count = Math.min(paused ?? rows.length, rows.length);
+  const open = query.get('open') ?? '';
+  const show = (changes: Readonly<Record<string, string>>) => go(`/activity${withQuery(query, changes)}`, 'replace');
+  const step = (by: number) => {
+    const at = rows.findIndex(({ id }) => id === open);
+    const next = rows[at < 0 ? count - 1 : Math.min(count - 1, Math.max(0, at - by))];
+    if (next) show({ open: next.id });
+  };
+  const pause = () => setPaused(paused === undefined ? rows.length : undefined);
+  useKeys({ j: () => step(1), k: () => step(-1), p: pause, Escape: () => show({ open: '' }) });
+
+  const behind = rows.length - count;
+  return (
+    <div class="page fill">
+      <Title
+        note={`${count.toLocaleString('en')} rows`}
+        actions={
+          <>
+            <button type="button" onClick={pause} aria-pressed={paused !== undefined}>
+              {paused === undefined ? 'Pause' : `Resume${behind > 0 ? ` (${behind.toLocaleString('en')} new)` : ''}`}{' '}
+              <kbd>p</kbd>
+            </button>
+            {live.mayHaveOlder && (
+              <button type="button" onClick={() => void feed.older(20_000)}>
+                Load older
+              </button>
+            )}
+          </>
+        }
+      >
+        Activity
+      </Title>
+      <Filters query={query} rows={live.rows} epoch={live.epoch} show={show} />
+      <div class={`with-detail ${open ? 'open' : ''}`}>
+        {count === 0 ? (
+          <Empty title={live.rows.length === 0 ? 'Nothing has happened yet' : 'No row matches the filters'}>
+            <Link to="/activity">Show everything</Link>
+          </Empty>
+        ) : (
+          <Virtual
+            count={count}
+            label="Events, newest first"
+            growsOnTop
+            row={(at, style) => {
+              const row = rows[count - 1 - at] as EventRow;
+              return (
+                <ActivityRow
+                  key={row.id}
+                  row={row}
+                  style={style}
+                  selected={row.id === open}
+                  open={() => show({ open: row.id })}
+                />
+              );
+            }}
+          />
+        )}
+        {open && <EventDetail id={open} close={() => show({ open: '' })} />}
+      </div>
+    </div>
+  );
+}
+
+interface RowProps {
+  readonly row: EventRow;
+  readonly style: { readonly top: string };
+  readonly selected: boolean;
+  readonly open: () => void;
+}
+
+export function ActivityRow({ row, style, selected, open }: RowProps) {
+  return (
+    <button type="button" class={`row ${selected ? 'selected' : ''}`} style={style} onClick={open} data-id={row.id}>
+      <span class="time">{timeOf(row.at)}</span>
+      <span>
+        <Badge tone={row.tone}>{row.word}</Badge>
+      </span>
+      <span class="optional">
+        <Line text={row.agent || row.person} />
+      </span>
+      <span class="optional soft">
+        <Line text={row.door || row.server} />
+      </span>
+      <span>{row.text}</span>
+      <span class="optional soft">
+        <Line text={row.rule} />
+      </span>
+    </button>
+  );
+}
+
+interface FiltersProps {
+  readonly query: URLSearchParams;
+  readonly rows: readonly EventRow[];
+  readonly epoch: number;
+  readonly show: (changes: Readonly<Record<string, string>>) => void;
+}
+
+function Filters({ query, rows, epoch, show }: FiltersProps) {
+  // Choices come from the rows themselves; a hundred thousand of them are not read for every new one.
+  const choices = useMemo(
+    () => choicesIn(rows),
+    [epoch, Math.floor(rows.length / 500), rows.length < 500 ? rows.length : 0],
+  );
+  const others = FILTERS.filter((name) => !SELECTS.includes(name) && query.get(name));
+  return (
+    <search class="filters">
+      <input
+        class="wide-filter"
+        type="search"
+        aria-label="Text"
+        placeholder="Text"
+        value={query.get('text') ?? ''}
+        onInput={(event) => show({ text: event.currentTarget.value })}
+      />
+      {SELECTS.map((name) => (
+        <select
+          key={name}
+          class={name === 'group' || name === 'verdict' ? '' : 'extra'}
+          aria-label={LABELS[name] ?? name}
+          value={query.get(name) ?? ''}
+          onChange={(event) => show({ [name]: event.currentTarget.value })}
+        >
+          <option value="">{LABELS[name] ?? name}</option>
+          {withCurrent(name === 'group' ? GROUPS : (choices[name] ?? []), query.get(name)).map((value) => (
+            <option key={value} value={value}>
+              {value}
+            </option>
+          ))}
+        </select>
+      ))}
+      {others.map((name) => (
+        <button key={name} type="button" onClick={() => show({ [name]: '' })}>
+          {name}: <Line text={(query.get(name) ?? '').slice(-24)} /> ✕
+        </button>
+      ))}
+      {[...query.keys()].some((name) => name !== 'open') && <Link to="/activity">Clear</Link>}
+    </search>
+  );
+}
+
+const LABELS: Readonly<Record<string, string>> = {
+  group: 'Kind',
+  door: 'Door',
+  agent: 'Agent',
+  tool: 'Tool',
+  verdict: 'Decision',
+  effect: 'Effect',
+  person: 'Person',
+};
+
+function withCurrent(values: readonly string[], current: string | null): readonly string[] {
+  return current && !values.includes(current) ? [current, ...values] : values;
+}
+
+function choicesIn(rows: readonly EventRow[]): Partial<Record<FilterName, readonly string[]>> {
+  const found = new Map(SELECTS.map((name) => [name, new Set<string>()]));
+  for (const row of rows) {
+    for (const [name, values] of found) if (row[name] && values.size < MOST_CHOICES) values.add(row[name]);
+  }
+  return Object.fromEntries([...found].map(([name, values]) => [name, [...values].sort()]));
+}
+
+export function EventDetail({ id, close }: { readonly id: string; readonly close: () => void }) {
+  const { value, error } = useLoad(() => call<LogEvent>(`/console/api/events/${id}`), id);
+  const { ext, payload, ...envelope } = value ?? { payload: {} };
+  return (
+    <aside class="card detail" aria-label="The event">
+      <header>
+        <h2>
+          <Line text={value?.event ?? id} />
+        </h2>
+        <button type="button" class="quiet" onClick={close} aria-label="Close">
+          ✕
+        </button>
+      </header>
+      <Trouble thrown={error} />
+      {value && (
+        <>
+          <p class="context">
+            {value.session_id && <Link to={`/sessions/${value.session_id}`}>session</Link>}
+            {value.session_id && <Link to={`/activity?session=${value.session_id}`}>rows of this session</Link>}
+            {value.task_id && <Link to={`/proof?task=${value.task_id}`}>receipts of this task</Link>}
+          </p>
+          <div class="side">
+            <div>
+              <h3>As the log has it</h3>
+              <Json value={payload} />
+            </div>
+            {ext && (
+              <div>
+                <h3>Members of the frame that have no place in the log's own words</h3>
+                <Json value={ext} />
+              </div>
+            )}
+          </div>
+          <h3>Envelope</h3>
+          <Json value={envelope} />
+        </>
+      )}
+    </aside>
+  );
+}

@@ -1,0 +1,290 @@
+/** What this gateway connects: doors with the configuration a client needs, agents, tool servers with pins, and keys. */
+import { useState } from 'preact/hooks';
+import { ApiError, all, call, type Me } from '../api.ts';
+import { clientConfigs } from '../client-configs.ts';
+import { Link } from '../router.tsx';
+import { bag, str } from '../rows.ts';
+import { Badge, Block, Copy, dayAndTime, Empty, Line, Title, Trouble, useLoad } from '../ui.tsx';
+
+export interface Catalog {
+  readonly doors: readonly { readonly name: string }[];
+  readonly agents: readonly {
+    readonly name: string;
+    readonly default: boolean;
+    readonly about?: Readonly<Record<string, unknown>>;
+  }[];
+  readonly parts: readonly { readonly kind: string; readonly name: string; readonly protocol: string }[];
+  readonly servers: readonly string[];
+  readonly keys: readonly Key[] | null;
+}
+interface Key {
+  readonly id: string;
+  readonly name: string;
+  readonly state: string;
+  readonly actor: {
+    readonly id: string;
+    readonly kind: string;
+    readonly scopes: readonly string[];
+    readonly doors?: readonly string[];
+  };
+  readonly expires_at: string | null;
+  readonly created_at: string;
+}
+interface Tool {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly server: string | null;
+}
+interface Pin {
+  readonly id: string;
+  readonly name: string;
+  readonly source: string | null;
+  readonly version: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+export function CatalogPage({ me }: { readonly me: Me }) {
+  const { value, error } = useLoad(() => call<Catalog>('/console/api/catalog'), 'catalog');
+  if (error)
+    return (
+      <div class="page">
+        <Trouble thrown={error} />
+      </div>
+    );
+  if (!value) return <div class="page" aria-busy="true" />;
+  return (
+    <div class="page">
+      <Title note={`${value.doors.length} doors · ${value.agents.length} agents`}>Catalog</Title>
+      <div class="stack">
+        <Doors catalog={value} />
+        <section class="card">
+          <h2>Agents</h2>
+          <table>
+            <tbody>
+              {value.agents.map(({ name, default: isDefault }) => (
+                <tr key={name}>
+                  <td>
+                    <b>
+                      <Line text={name} />
+                    </b>{' '}
+                    {isDefault && <Badge tone="info">default</Badge>}
+                  </td>
+                  <td class="soft">
+                    {value.parts.find((part) => part.kind === 'agent' && part.name === name)?.protocol ?? 'built in'}
+                  </td>
+                  <td class="n">
+                    <Link to={`/activity?text=${encodeURIComponent(name)}`}>rows</Link>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+        <Tools me={me} />
+        {value.keys && <Keys keys={value.keys} />}
+      </div>
+    </div>
+  );
+}
+
+function Doors({ catalog }: { readonly catalog: Catalog }) {
+  const [open, setOpen] = useState('');
+  return (
+    <section class="card">
+      <h2>Doors</h2>
+      <table>
+        <tbody>
+          {catalog.doors.map(({ name }) => {
+            const { about, address, configs } = clientConfigs(name, location.origin, catalog.agents[0]?.name ?? 'demo');
+            return (
+              <tr key={name}>
+                <td>
+                  <b>{name}</b>
+                  <p class="soft">{about}</p>
+                </td>
+                <td>
+                  <code>{address}</code>
+                  {open === name &&
+                    configs.map(({ title, text }) => (
+                      <div key={title}>
+                        <p>
+                          {title} <Copy text={text} />
+                        </p>
+                        <Block text={text} />
+                      </div>
+                    ))}
+                </td>
+                <td class="n">
+                  <button
+                    type="button"
+                    aria-expanded={open === name}
+                    onClick={() => setOpen(open === name ? '' : name)}
+                  >
+                    {open === name ? 'Hide' : 'Connect'}
+                  </button>
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      <p class="soft">
+        A client on this machine uses the printed token or an API key; elsewhere an API key: tollbridge keys create.
+      </p>
+    </section>
+  );
+}
+
+function Tools({ me }: { readonly me: Me }) {
+  const tools = useLoad(() => all<Tool>('/v1/tools'), 'tools');
+  const pins = useLoad(() => all<Pin>('/v1/skills'), 'pins');
+  if (tools.error instanceof ApiError && tools.error.status === 403) return null;
+  const pinned = (pins.value ?? []).filter(({ metadata }) => metadata.pinned === true);
+  const drifted = pinned.filter(({ metadata }) => metadata.pending !== undefined);
+  const servers = [...new Set((tools.value ?? []).map(({ server }) => server ?? ''))];
+  return (
+    <>
+      {drifted.map((pin) => (
+        <Drift key={pin.id} pin={pin} me={me} done={pins.again} />
+      ))}
+      <section class="card">
+        <h2>Tool servers</h2>
+        <Trouble thrown={tools.error} />
+        {servers.length === 0 && tools.value && <Empty title="No tool server is mounted" />}
+        {servers.map((server) => (
+          <div key={server}>
+            <p>
+              <b>
+                <Line text={server || 'without a server'} />
+              </b>
+            </p>
+            <div class="table-wrap" tabIndex={0}>
+              <table>
+                <tbody>
+                  {(tools.value ?? [])
+                    .filter((tool) => (tool.server ?? '') === server)
+                    .map((tool) => {
+                      const pin = pinned.find(({ name, source }) => name === tool.name && source === tool.server);
+                      return (
+                        <tr key={tool.id}>
+                          <td>
+                            <Link to={`/activity?tool=${encodeURIComponent(tool.name)}`}>
+                              <Line text={tool.name} />
+                            </Link>
+                          </td>
+                          <td class="soft">
+                            <Line text={tool.description.slice(0, 160)} />
+                          </td>
+                          <td class="n">
+                            {pin ? (
+                              <Badge tone={pin.metadata.pending ? 'bad' : 'good'}>
+                                {pin.metadata.pending ? 'changed' : `pinned ${pin.version.slice(7, 15)}`}
+                              </Badge>
+                            ) : (
+                              <Badge>not pinned yet</Badge>
+                            )}
+                          </td>
+                        </tr>
+                      );
+                    })}
+                </tbody>
+              </table>
+            </div>
+          </div>
+        ))}
+      </section>
+    </>
+  );
+}
+
+const COMPARED = ['description', 'input_schema', 'output_schema'] as const;
+
+function Drift({ pin, me, done }: { readonly pin: Pin; readonly me: Me; readonly done: () => void }) {
+  const [trouble, setTrouble] = useState<unknown>();
+  const pending = bag(pin.metadata.pending);
+  const was = pin as unknown as Readonly<Record<string, unknown>>;
+  const shown = (value: unknown) =>
+    typeof value === 'string' ? value : (JSON.stringify(value ?? null, undefined, 2) ?? '');
+  const answer = (accept: boolean) => {
+    call(`/console/api/pins/${pin.id}`, { json: { accept, version: pending.version } }).then(done, setTrouble);
+  };
+  const members = [
+    ...COMPARED.map((name) => [name, shown(was[name]), shown(pending[name])] as const),
+    ['annotations', shown(pin.metadata.annotations), shown(bag(pending.metadata).annotations)] as const,
+  ];
+  return (
+    <section class="card drift" aria-label={`Changed definition of ${pin.name}`}>
+      <h2>
+        <Badge tone="bad">changed</Badge> <Line text={`${pin.name} of ${pin.source ?? ''} is no longer what it was`} />
+      </h2>
+      <p class="soft">Calls of it are refused until somebody accepts the new definition.</p>
+      {members
+        .filter(([, before, after]) => before !== after)
+        .map(([name, before, after]) => (
+          <div key={name}>
+            <h3>{name}</h3>
+            <div class="side">
+              <div>
+                <p class="soft">as pinned</p>
+                <Block text={before} />
+              </div>
+              <div>
+                <p class="soft">as it is now</p>
+                <Block text={after} />
+              </div>
+            </div>
+          </div>
+        ))}
+      <Trouble thrown={trouble} />
+      {me.role === 'admin' && (
+        <div class="choice">
+          <button type="button" class="no" onClick={() => answer(false)}>
+            Refuse
+          </button>
+          <button type="button" class="yes" onClick={() => answer(true)}>
+            Accept the new definition
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Keys({ keys }: { readonly keys: readonly Key[] }) {
+  return (
+    <section class="card">
+      <h2>API keys</h2>
+      {keys.length === 0 && <p class="soft">None. On this machine the printed token is enough.</p>}
+      <div class="table-wrap" tabIndex={0}>
+        <table>
+          <tbody>
+            {keys.map(({ id, name, state, actor, expires_at }) => (
+              <tr key={id}>
+                <td>
+                  <b>
+                    <Line text={name} />
+                  </b>{' '}
+                  <span class="soft mono">{id}</span>
+                </td>
+                <td>
+                  <Badge tone={state === 'active' ? 'good' : 'bad'}>{state}</Badge>
+                </td>
+                <td>
+                  <Link to={`/activity?person=${encodeURIComponent(actor.id)}`}>
+                    <Line text={`${actor.kind} ${actor.id}`} />
+                  </Link>
+                </td>
+                <td class="soft">
+                  <Line text={actor.scopes.join(' ')} />{' '}
+                  {actor.doors && <Line text={`at ${str(actor.doors.join(', '))}`} />}
+                </td>
+                <td class="n soft">{expires_at ? `until ${dayAndTime(expires_at)}` : 'no end'}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,122 @@
+/** Doors on the left, backends on the right, one gate between them, and the traffic of the last minute on the lines. */
+import { useMemo } from 'preact/hooks';
+import { all, call } from '../api.ts';
+import { useFeed } from '../feed.ts';
+import { go } from '../router.tsx';
+import type { EventRow } from '../rows.ts';
+import { Title, Trouble, useLoad, useNow } from '../ui.tsx';
+import type { Catalog } from './catalog.tsx';
+
+const MINUTE = 60_000;
+const STEP = 62;
+const WIDTH = 960;
+
+interface Node {
+  readonly key: string;
+  readonly name: string;
+  readonly note: string;
+  readonly to: string;
+}
+
+export function MapPage() {
+  const live = useFeed();
+  const now = useNow(2000);
+  const { value, error } = useLoad(() => call<Catalog>('/console/api/catalog'), 'catalog');
+  const tools = useLoad(() => all<{ server: string | null }>('/v1/tools').catch(() => []), 'tools');
+  const counts = useMemo(() => traffic(live.rows, now - MINUTE), [live.version, Math.floor(now / 2000)]);
+  if (!value)
+    return (
+      <div class="page">
+        <Trouble thrown={error} />
+      </div>
+    );
+  const doors: Node[] = [...value.doors.map(({ name }) => name), 'console'].map((name) => ({
+    key: `door ${name}`,
+    name,
+    note: `${counts.get(`door ${name}`) ?? 0} in the last minute`,
+    to: `/activity?door=${name}`,
+  }));
+  const protocolOf = (name: string) => value.parts.find((part) => part.name === name)?.protocol ?? 'built in';
+  const servers = [...new Set((tools.value ?? []).flatMap(({ server }) => server ?? []))];
+  const backends: Node[] = [
+    ...value.agents.map(({ name }) => ({
+      key: `agent ${name}`,
+      name: `agent ${name}`,
+      note: protocolOf(name),
+      to: `/activity?text=${encodeURIComponent(name)}`,
+    })),
+    ...servers.map((name) => ({ key: `tools ${name}`, name: `tools ${name}`, note: protocolOf(name), to: '/catalog' })),
+    ...value.parts
+      .filter(({ kind }) => kind === 'harness')
+      .map(({ name, protocol }) => ({ key: `harness ${name}`, name: `harness ${name}`, note: protocol, to: '/rules' })),
+  ];
+  const height = Math.max(doors.length, backends.length, 3) * STEP + 40;
+  const middle = height / 2;
+  const y = (at: number, of: number) => middle - (of * STEP) / 2 + at * STEP + STEP / 2;
+  const line = (from: number, to: number, at: number) =>
+    `M${from} ${at} C ${(from + to) / 2} ${at}, ${(from + to) / 2} ${middle}, ${to} ${middle}`;
+  return (
+    <div class="page">
+      <Title note="lines move where something passed in the last minute">Map</Title>
+      <div class="card table-wrap" tabIndex={0}>
+        <svg class="map" viewBox={`0 0 ${WIDTH} ${height}`}>
+          <title>Doors, the gate, and backends</title>
+          {doors.map(({ key }, at) => (
+            <path key={key} d={line(200, 410, y(at, doors.length))} class={counts.get(key) ? 'busy' : ''} />
+          ))}
+          {backends.map(({ key }, at) => (
+            <path key={key} d={line(760, 550, y(at, backends.length))} class={counts.get(key) ? 'busy' : ''} />
+          ))}
+          <rect class="core" x="410" y={middle - 60} width="140" height="120" rx="14" />
+          <text class="core-text" x="480" y={middle - 14} text-anchor="middle">
+            gate and log
+          </text>
+          <text class="core-text" x="480" y={middle + 10} text-anchor="middle">
+            {counts.get('decided') ?? 0} / min
+          </text>
+          {doors.map((node, at) => (
+            <Box key={node.key} node={node} x={10} y={y(at, doors.length)} />
+          ))}
+          {backends.map((node, at) => (
+            <Box key={node.key} node={node} x={760} y={y(at, backends.length)} />
+          ))}
+        </svg>
+      </div>
+    </div>
+  );
+}
+
+function Box({ node, x, y }: { readonly node: Node; readonly x: number; readonly y: number }) {
+  return (
+    <a
+      href={node.to}
+      onClick={(event) => {
+        event.preventDefault();
+        go(node.to);
+      }}
+    >
+      <rect x={x} y={y - 23} width="190" height="46" rx="8" />
+      <text x={x + 14} y={y - 3}>
+        {node.name.slice(0, 26)}
+      </text>
+      <text class="small" x={x + 14} y={y + 13}>
+        {node.note}
+      </text>
+    </a>
+  );
+}
+
+/** Rows of the last minute by door, agent and tool server. */
+function traffic(rows: readonly EventRow[], since: number): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  const add = (key: string) => found.set(key, (found.get(key) ?? 0) + 1);
+  for (let at = rows.length - 1; at >= 0; at -= 1) {
+    const row = rows[at] as EventRow;
+    if (row.at < since) break;
+    if (row.verdict) add('decided');
+    if (row.door) add(`door ${row.door}`);
+    if (row.server) add(`tools ${row.server}`);
+    if (row.agent) add(`agent ${row.agent.replace(/^agent[:/]/, '')}`);
+  }
+  return found;
+}

@@ -1,0 +1,335 @@
+/** One session: what happened in it as nested spans on a common time line, the conversation, its files, and every event. */
+import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
+import { all, call } from '../api.ts';
+import { go, Link, withQuery } from '../router.tsx';
+import { bag, type EventRow, type LogEvent, messageText, str, toRow } from '../rows.ts';
+import { type Span, spansOf } from '../spans.ts';
+import { follow } from '../stream.ts';
+import { Badge, Block, dayAndTime, duration, Empty, Line, Title, Trouble, useLoad } from '../ui.tsx';
+import { Virtual } from '../virtual.tsx';
+import { ActivityRow, EventDetail } from './activity.tsx';
+
+interface Session {
+  readonly id: string;
+  readonly status?: string;
+  readonly state?: string;
+  readonly created_at: string;
+  readonly summary?: string | null;
+}
+
+function stateOf({ status, state }: Session): string {
+  return (status ?? state ?? '').toLowerCase();
+}
+
+const TABS = ['timeline', 'conversation', 'files', 'events'] as const;
+
+export function SessionPage({ id, query }: { readonly id: string; readonly query: URLSearchParams }) {
+  const { value, error } = useLoad(() => call<Session>(`/v1/sessions/${id}`), id);
+  const events = useSessionEvents(id);
+  const tab = (TABS as readonly string[]).includes(query.get('view') ?? '') ? query.get('view') : 'timeline';
+  const open = query.get('open') ?? '';
+  const show = (changes: Readonly<Record<string, string>>) =>
+    go(`/sessions/${id}${withQuery(query, changes)}`, 'replace');
+  const spans = useMemo(() => spansOf(events.list), [events.list.length]);
+  const usage = useMemo(() => usageIn(events.list), [events.list.length]);
+  if (!id) return <Sessions />;
+  return (
+    <div class="page fill">
+      <Title
+        note={
+          value &&
+          `${stateOf(value)} · since ${dayAndTime(value.created_at)} · ${events.list.length.toLocaleString('en')} events${usage && ` · ${usage}`}`
+        }
+        actions={
+          <>
+            <Link to={`/activity?session=${id}`} class="button">
+              Rows in Activity
+            </Link>
+            <Link to={`/replay?session=${id}`} class="button">
+              Replay
+            </Link>
+          </>
+        }
+      >
+        Session <span class="mono">{id}</span>
+      </Title>
+      <Trouble thrown={error} />
+      <div class="tabs">
+        {TABS.map((name) => (
+          <Link key={name} to={`/sessions/${id}?view=${name}`} current={tab === name}>
+            {name[0]?.toUpperCase()}
+            {name.slice(1)}
+          </Link>
+        ))}
+      </div>
+      <div class={`with-detail ${open ? 'open' : ''}`}>
+        {tab === 'timeline' && <Timeline spans={spans} open={open} show={(event) => show({ open: event })} />}
+        {tab === 'conversation' && <Conversation session={id} events={events.list} />}
+        {tab === 'files' && <Files session={id} events={events.list} />}
+        {tab === 'events' && (
+          <Virtual
+            count={events.rows.length}
+            label="Events of the session, oldest first"
+            row={(at, style) => {
+              const row = events.rows[at] as EventRow;
+              return (
+                <ActivityRow
+                  key={row.id}
+                  row={row}
+                  style={style}
+                  selected={row.id === open}
+                  open={() => show({ open: row.id })}
+                />
+              );
+            }}
+          />
+        )}
+        {open && <EventDetail id={open} close={() => show({ open: '' })} />}
+      </div>
+    </div>
+  );
+}
+
+function useSessionEvents(id: string): { readonly list: readonly LogEvent[]; readonly rows: readonly EventRow[] } {
+  const kept = useRef<{ list: LogEvent[]; rows: EventRow[] }>({ list: [], rows: [] });
+  const [, redraw] = useReducer((count: number, _: undefined) => count + 1, 0);
+  useEffect(() => {
+    if (!id) return;
+    const stop = new AbortController();
+    kept.current = { list: [], rows: [] };
+    let due = false;
+    void follow({
+      path: `/v1/sessions/${id}/events/stream`,
+      signal: stop.signal,
+      onEvents(events) {
+        for (const event of events) {
+          kept.current.list.push(event);
+          kept.current.rows.push(toRow(event));
+        }
+        if (due) return;
+        due = true;
+        requestAnimationFrame(() => {
+          due = false;
+          redraw(undefined);
+        });
+      },
+    });
+    return () => stop.abort();
+  }, [id]);
+  return kept.current;
+}
+
+function Timeline({
+  spans,
+  open,
+  show,
+}: {
+  readonly spans: readonly Span[];
+  readonly open: string;
+  readonly show: (event: string) => void;
+}) {
+  if (spans.length === 0) return <Empty title="No work in this session yet" />;
+  const first = Math.min(...spans.slice(0, 5000).map(({ from }) => from));
+  const last = spans.reduce((max, { to, from }) => Math.max(max, to ?? from), first);
+  const whole = Math.max(1, last - first);
+  return (
+    <Virtual
+      count={spans.length}
+      label="Spans of the session"
+      row={(at, style) => {
+        const { id, name, kind, tone, depth, from, to, note, event } = spans[at] as Span;
+        const left = ((from - first) / whole) * 100;
+        const width = Math.max(0, (((to ?? last) - from) / whole) * 100);
+        return (
+          <button
+            type="button"
+            key={id}
+            class={`row span-row ${open === event ? 'selected' : ''}`}
+            style={style}
+            onClick={() => show(event)}
+          >
+            <span class="span-name" style={{ paddingLeft: `${depth * 14}px` }}>
+              <Badge tone={tone}>{kind}</Badge> <Line text={name} />
+            </span>
+            <span class="track" title={note}>
+              <i
+                class={`bar ${kind} ${tone}`}
+                style={{ left: `${Math.min(99.5, left)}%`, width: `${Math.min(width, 100 - left)}%` }}
+              />
+            </span>
+            <span class="optional soft">{to === undefined ? 'open' : duration(to - from)}</span>
+          </button>
+        );
+      }}
+    />
+  );
+}
+
+interface Message {
+  readonly id: string;
+  readonly role: string;
+  readonly created_at: string;
+}
+
+function Conversation({ session, events }: { readonly session: string; readonly events: readonly LogEvent[] }) {
+  // The transcript is read again when something was said.
+  const said = events.filter(({ event }) => /message(_appended)?$|^task\.submitted$/.test(event)).length;
+  const { value, error } = useLoad(
+    () => all<Message>(`/v1/sessions/${session}/messages`, 10_000),
+    `${session} ${said}`,
+  );
+  const [most, setMost] = useState(200);
+  const turns = useMemo(() => turnsOf(events, value ?? []), [value, said]);
+  if (value && turns.length === 0) return <Empty title="Nothing was said in this session" />;
+  return (
+    <div class="column">
+      <Trouble thrown={error} />
+      {turns.slice(0, most).map(({ id, role, at, text }) => (
+        <div key={id} class={`turn ${role === 'user' ? 'person' : ''}`}>
+          <p>
+            <Line text={`${role} · ${dayAndTime(at)}`} />
+          </p>
+          <Block text={text} />
+        </div>
+      ))}
+      {turns.length > most && (
+        <button type="button" onClick={() => setMost(most + 500)}>
+          Show more of {turns.length.toLocaleString('en')}
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface Turn {
+  readonly id: string;
+  readonly role: string;
+  readonly at: string;
+  readonly text: string;
+}
+
+/** The transcript, and what each task was given, in the order in which they were said. */
+function turnsOf(events: readonly LogEvent[], messages: readonly Message[]): readonly Turn[] {
+  const given = events.flatMap(({ id, event, payload, created_at }) => {
+    const input = event === 'task.submitted' ? bag(bag(payload.task).input) : {};
+    const text = str(input.text) || messageText(input.message ?? input);
+    return text ? [{ id, role: 'user', at: created_at, text }] : [];
+  });
+  const told = messages.map((message) => ({
+    id: message.id,
+    role: message.role,
+    at: message.created_at,
+    text: messageText(message),
+  }));
+  return [...given, ...told]
+    .filter(
+      ({ text }, at, all) =>
+        text !== '' && all.findIndex((one) => one.text === text && one.role === all[at]?.role) === at,
+    )
+    .sort((one, other) => (one.at < other.at ? -1 : 1));
+}
+
+interface Artifact {
+  readonly id: string;
+  readonly name?: string;
+  readonly kind: string;
+  readonly mime_type: string;
+  readonly sha256?: string | null;
+}
+
+function Files({ session, events }: { readonly session: string; readonly events: readonly LogEvent[] }) {
+  const { value = [], error } = useLoad(() => all<Artifact>(`/v1/artifacts?session_id=${session}`), session);
+  const effects = events.filter(
+    ({ event, payload }) => event === 'vendor.tollbridge.side_effect' && str(payload.type).startsWith('fs'),
+  );
+  return (
+    <div class="column stack">
+      <section class="card">
+        <h2>Files changed</h2>
+        {effects.length === 0 && <p class="soft">None was reported or seen.</p>}
+        {effects.map(({ id, payload }) => (
+          <div key={id}>
+            <p>
+              <code>
+                <Line text={str(payload.path)} />
+              </code>{' '}
+              <Badge tone="warn">{str(payload.operation)}</Badge> <Badge>{str(payload.evidence)}</Badge>
+            </p>
+            {str(payload.diff) && <Block text={str(payload.diff)} class="diff" />}
+          </div>
+        ))}
+      </section>
+      <section class="card">
+        <h2>Artifacts</h2>
+        <Trouble thrown={error} />
+        {value.length === 0 && <p class="soft">None.</p>}
+        {value.map((artifact) => (
+          <ArtifactBlock key={artifact.id} artifact={artifact} />
+        ))}
+      </section>
+    </div>
+  );
+}
+
+function ArtifactBlock({ artifact }: { readonly artifact: Artifact }) {
+  const { id, kind, mime_type: type, sha256, name } = artifact;
+  const text = /^text\/|json|patch|diff/.test(type);
+  const { value } = useLoad(() => (text ? call<unknown>(`/v1/artifacts/${id}`) : Promise.resolve(undefined)), id);
+  return (
+    <div>
+      <p>
+        <b>
+          <Line text={name ?? id} />
+        </b>{' '}
+        <Badge>{kind}</Badge> <span class="soft mono">{(sha256 ?? '').slice(0, 23)}</span>
+      </p>
+      {value !== undefined && <span class="soft">{type}</span>}
+    </div>
+  );
+}
+
+function usageIn(events: readonly LogEvent[]): string {
+  let tokens = 0;
+  let usd = 0;
+  let known = false;
+  for (const { event, payload } of events) {
+    if (event !== 'vendor.tollbridge.usage') continue;
+    known = true;
+    const of = (name: string) => (typeof payload[name] === 'number' ? (payload[name] as number) : 0);
+    tokens += of('input_tokens') + of('output_tokens');
+    usd += of('cost_usd') + of('usd_micros') / 1e6;
+  }
+  return known ? `${tokens.toLocaleString('en')} tokens${usd > 0 ? ` · ${usd.toFixed(4)} USD` : ''}` : '';
+}
+
+function Sessions() {
+  const { value = [], error } = useLoad(() => all<Session>('/v1/sessions', 1000), 'sessions');
+  return (
+    <div class="page">
+      <Title note={`${value.length} sessions`}>Sessions</Title>
+      <Trouble thrown={error} />
+      <div class="card table-wrap" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th>Session</th>
+              <th>State</th>
+              <th>Since</th>
+            </tr>
+          </thead>
+          <tbody>
+            {value.toReversed().map((session) => (
+              <tr key={session.id}>
+                <td>
+                  <Link to={`/sessions/${session.id}`}>{session.id}</Link>
+                </td>
+                <td>{stateOf(session)}</td>
+                <td>{dayAndTime(session.created_at)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,252 @@
+/** An event as one line of a list: only what is shown and filtered by, so that a hundred thousand of them fit in memory. Pure. */
+import { own } from '../../model/own.ts';
+import { brief } from '../../model/visible-text.ts';
+
+export interface LogEvent {
+  readonly id: string;
+  readonly event: string;
+  readonly created_at: string;
+  readonly sequence?: number;
+  readonly resource?: { readonly object: string; readonly id: string };
+  readonly session_id?: string | null;
+  readonly task_id?: string | null;
+  readonly workspace_id?: string | null;
+  readonly actor?: string | null;
+  readonly replayed?: boolean;
+  readonly payload: Readonly<Record<string, unknown>>;
+  readonly ext?: Readonly<Record<string, unknown>>;
+}
+
+export type Group = 'act' | 'decision' | 'approval' | 'message' | 'task' | 'proof' | 'system';
+
+export interface EventRow {
+  readonly id: string;
+  readonly at: number;
+  readonly event: string;
+  readonly group: Group;
+  /** The word in the first column. */
+  readonly word: string;
+  readonly tone: '' | 'good' | 'bad' | 'warn' | 'info';
+  readonly text: string;
+  readonly agent: string;
+  readonly person: string;
+  readonly door: string;
+  readonly tool: string;
+  readonly server: string;
+  readonly verdict: string;
+  readonly effect: string;
+  readonly evidence: string;
+  readonly rule: string;
+  readonly session: string;
+  readonly task: string;
+  readonly ms: number;
+}
+
+type Bag = Readonly<Record<string, unknown>>;
+
+export const VERDICT_WORDS: Readonly<Record<string, string>> = {
+  allow: 'allowed',
+  block: 'blocked',
+  escalate: 'asked',
+  modify: 'changed',
+  defer: 'deferred',
+};
+const VERDICT_TONES: Readonly<Record<string, EventRow['tone']>> = {
+  allow: 'good',
+  block: 'bad',
+  escalate: 'warn',
+  modify: 'info',
+  defer: 'warn',
+};
+
+/** Members that repeat are kept once. */
+const kept = new Map<string, string>();
+function same(value: unknown): string {
+  if (typeof value !== 'string' || value === '') return '';
+  const known = kept.get(value);
+  if (known !== undefined) return known;
+  if (kept.size > 50_000) kept.clear();
+  kept.set(value, value);
+  return value;
+}
+
+export function bag(value: unknown): Bag {
+  return typeof value === 'object' && value !== null ? (value as Bag) : {};
+}
+
+export function str(value: unknown): string {
+  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '';
+}
+
+export function toRow(event: LogEvent): EventRow {
+  const { payload } = event;
+  const action = bag(payload.action);
+  const decision = bag(payload.decision);
+  const ask = bag(payload.ask);
+  const about = bag(ask.action);
+  const actor = bag(action.actor);
+  const proposer = str(actor.id) || str(about.actor) || str(event.actor);
+  const agent = str(bag(payload.task).agent) || str(payload.agent) || (isAgent(proposer) ? proposer : '');
+  const said = words(event, { payload, action, decision, ask });
+  return {
+    id: event.id,
+    at: Date.parse(event.created_at),
+    event: same(event.event),
+    group: said.group,
+    word: same(said.word),
+    tone: said.tone,
+    text: brief(said.text.slice(0, 600), 220),
+    agent: same(agent),
+    person: same(isAgent(proposer) ? str(payload.by) : str(payload.by) || proposer),
+    door: same(str(actor.door) || str(about.door)),
+    tool: same(str(action.tool) || str(payload.name) || str(about.tool)),
+    server: same(str(action.server) || str(payload.server) || str(about.server)),
+    verdict: same(str(decision.verdict)),
+    effect: same(str(action.effect) || str(payload.effect) || str(about.effect)),
+    evidence: same(str(action.evidence) || str(payload.evidence)),
+    rule: same(str(decision.rule_id) || str(payload.rule_id) || str(ask.rule_id)),
+    session: same(event.session_id),
+    task: same(event.task_id),
+    ms: 0,
+  };
+}
+
+function isAgent(id: string): boolean {
+  return /^agent[:/]/.test(id);
+}
+
+interface Said {
+  readonly group: Group;
+  readonly word: string;
+  readonly tone: EventRow['tone'];
+  readonly text: string;
+}
+
+function words(
+  event: LogEvent,
+  { payload, action, decision, ask }: { payload: Bag; action: Bag; decision: Bag; ask: Bag },
+): Said {
+  const name = str(payload.name);
+  switch (event.event) {
+    case 'vendor.tollbridge.decided': {
+      const verdict = str(decision.verdict);
+      const what = [str(action.tool) || str(action.kind), str(action.target)].filter(Boolean).join(' ');
+      return said(
+        'decision',
+        own(VERDICT_WORDS, verdict) ?? verdict,
+        own(VERDICT_TONES, verdict) ?? '',
+        `${what} · ${str(decision.reason)}`,
+      );
+    }
+    case 'tool.requested':
+      return said('act', 'call', 'info', `${name} ${argsText(payload.input)}`);
+    case 'tool.completed':
+      return said('act', 'done', 'good', `${name} ${resultText(payload)}`);
+    case 'tool.failed':
+      return said('act', 'failed', 'bad', `${name} ${str(payload.error) || str(payload.code)}`);
+    case 'tool.approved':
+      return said('approval', 'approved', 'good', `${name} by ${str(payload.by)} ${str(payload.reason)}`);
+    case 'tool.denied':
+      return said('approval', 'denied', 'bad', `${name} by ${str(payload.by)} ${str(payload.reason)}`);
+    case 'tool.approval_required':
+      return said('approval', 'waits', 'warn', str(payload.question));
+    case 'vendor.tollbridge.ask_opened':
+      return said('approval', 'question', 'warn', str(ask.question));
+    case 'vendor.tollbridge.ask_closed':
+      return said(
+        'approval',
+        str(payload.state),
+        payload.state === 'approved' ? 'good' : 'bad',
+        `by ${str(payload.by)} ${str(payload.reason)}`,
+      );
+    case 'vendor.tollbridge.alarm':
+      return said('system', 'alarm', 'bad', str(payload.message));
+    case 'user.message':
+    case 'agent.message':
+    case 'session.message_appended':
+      return said('message', event.event === 'user.message' ? 'person' : 'message', '', messageText(payload.message));
+    case 'vendor.tollbridge.message_delta':
+      return said('message', 'text', '', str(payload.text));
+    case 'agent.handoff':
+      return said('task', 'handoff', 'info', `${str(payload.target_agent)} ${str(payload.status)}`);
+    case 'receipt.issued':
+      return said('proof', 'receipt', 'info', str(event.resource?.id));
+    case 'vendor.tollbridge.policy_loaded':
+      return said(
+        'system',
+        'rules',
+        payload.outcome === 'loaded' ? 'info' : 'bad',
+        `${str(payload.outcome)} · ${str(payload.rules)} rules · ${str(payload.version).slice(0, 19)}`,
+      );
+    case 'vendor.tollbridge.usage':
+      return said('task', 'usage', '', usageText(payload));
+    case 'artifact.created':
+      return said('task', 'artifact', 'info', str(bag(payload.artifact).name) || str(bag(payload.artifact).id));
+  }
+  if (event.event.startsWith('task.')) {
+    const to = str(payload.to);
+    const tone = to === 'COMPLETED' ? 'good' : to === 'FAILED' ? 'bad' : '';
+    const failure = bag(bag(payload.task).failure);
+    return said(
+      'task',
+      event.event.slice(5).replace('_', ' '),
+      tone,
+      [str(event.task_id), str(payload.reason) || str(failure.message)].filter(Boolean).join(' · '),
+    );
+  }
+  const group: Group = event.event.startsWith('receipt.')
+    ? 'proof'
+    : event.event.startsWith('vendor.')
+      ? 'system'
+      : 'task';
+  const short = event.event.replace('vendor.tollbridge.', '').replaceAll('_', ' ');
+  return said(
+    group,
+    short,
+    '',
+    str(payload.message) ||
+      str(payload.text) ||
+      str(payload.reason) ||
+      `${str(event.resource?.object)} ${str(event.resource?.id)}`,
+  );
+}
+
+function said(group: Group, word: string, tone: EventRow['tone'], text: string): Said {
+  return { group, word, tone, text };
+}
+
+function argsText(input: unknown): string {
+  const text = JSON.stringify(input ?? {}).slice(0, 300);
+  return text === '{}' ? '' : text;
+}
+
+function resultText({ output, status }: Bag): string {
+  if (output === undefined || output === null) return str(status);
+  return typeof output === 'string' ? output.slice(0, 300) : JSON.stringify(output).slice(0, 300);
+}
+
+export function messageText(message: unknown): string {
+  const parts = bag(message).parts;
+  if (!Array.isArray(parts)) return '';
+  return parts
+    .map((part) => str(bag(part).text))
+    .filter(Boolean)
+    .join('\n');
+}
+
+export function usageText(payload: Bag): string {
+  const tokens = bag(payload.tokens);
+  const shown = Object.entries({ ...payload, ...tokens })
+    .filter(([, value]) => typeof value === 'number')
+    .map(([name, value]) => `${name} ${String(value)}`);
+  return shown.join(' · ');
+}
+
+/** The number in an event's id. */
+export function positionOf(id: string): number {
+  return Number(id.replace('evt_', ''));
+}
+
+export function cursorAt(position: number): string {
+  return `evt_${String(Math.max(0, position)).padStart(16, '0')}`;
+}

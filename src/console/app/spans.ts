@@ -1,0 +1,130 @@
+/** Spans of a session: each task, and inside it its calls, questions and handoffs, whichever protocol they came through. Pure. */
+import { bag, type LogEvent, str } from './rows.ts';
+
+export interface Span {
+  readonly id: string;
+  readonly kind: 'task' | 'call' | 'approval' | 'handoff' | 'artifact' | 'model' | 'prompt';
+  readonly name: string;
+  readonly depth: number;
+  readonly from: number;
+  readonly to: number | undefined;
+  readonly tone: '' | 'good' | 'bad' | 'warn' | 'info';
+  readonly note: string;
+  /** The event it began with. */
+  readonly event: string;
+}
+
+interface Building extends Omit<Span, 'depth' | 'to' | 'tone'> {
+  to: number | undefined;
+  tone: Span['tone'];
+  readonly parent: string | undefined;
+}
+
+export function spansOf(events: readonly LogEvent[]): readonly Span[] {
+  const found = new Map<string, Building>();
+  const begin = (
+    event: LogEvent,
+    id: string,
+    kind: Span['kind'],
+    name: string,
+    parent: string | undefined,
+    note = '',
+  ) => {
+    if (found.has(id)) return;
+    const at = Date.parse(event.created_at);
+    const ends = kind === 'artifact' || kind === 'model' || kind === 'prompt' ? at : undefined;
+    found.set(id, { id, kind, name, parent, note, from: at, to: ends, tone: '', event: event.id });
+  };
+  const end = (event: LogEvent, id: string, tone: Span['tone']) => {
+    const span = found.get(id);
+    if (!span || span.to !== undefined) return;
+    span.to = Date.parse(event.created_at);
+    span.tone = tone;
+  };
+
+  for (const event of events) {
+    const { payload } = event;
+    const task = event.task_id ?? undefined;
+    const call = `${task} ${str(payload.tool_call_id)}`;
+    switch (event.event) {
+      case 'task.submitted': {
+        const made = bag(payload.task);
+        const agent = str(payload.agent) || str(made.assigned_agent_id);
+        begin(event, task ?? '', 'task', agent || task || '', str(made.parent_task_id) || undefined);
+        break;
+      }
+      case 'user.message':
+        begin(event, event.id, 'prompt', 'prompt', task);
+        break;
+      case 'tool.requested':
+        begin(
+          event,
+          call,
+          'call',
+          [str(payload.server), str(payload.name)].filter(Boolean).join(' · '),
+          task,
+          str(payload.target),
+        );
+        break;
+      case 'tool.completed':
+        end(event, call, 'good');
+        break;
+      case 'tool.failed':
+      case 'tool.denied':
+        end(event, call, 'bad');
+        break;
+      case 'vendor.tollbridge.ask_opened': {
+        const ask = bag(payload.ask);
+        const about = `${task} ${str(ask.tool_call_id)}`;
+        begin(event, str(ask.id), 'approval', str(ask.question), found.has(about) ? about : task);
+        break;
+      }
+      case 'vendor.tollbridge.ask_closed':
+        end(event, str(payload.ask_id), payload.state === 'approved' || payload.state === 'answered' ? 'good' : 'bad');
+        break;
+      case 'agent.handoff':
+        begin(event, `${task} handoff ${str(payload.task_id)}`, 'handoff', str(payload.target_agent), task);
+        if (payload.status !== 'accepted')
+          end(event, `${task} handoff ${str(payload.task_id)}`, payload.status === 'completed' ? 'good' : 'bad');
+        break;
+      case 'artifact.created':
+        begin(event, event.id, 'artifact', str(bag(payload.artifact).name) || str(bag(payload.artifact).id), task);
+        break;
+      case 'span.completed':
+        begin(event, event.id, 'model', str(bag(payload.model).model) || 'model call', task);
+        break;
+      case 'task.completed':
+        end(event, task ?? '', 'good');
+        break;
+      case 'task.failed':
+      case 'task.canceled':
+        end(event, task ?? '', 'bad');
+        break;
+    }
+  }
+  return nested(found);
+}
+
+/** Parents before children, in the order they began. */
+function nested(found: ReadonlyMap<string, Building>): readonly Span[] {
+  const below = new Map<string | undefined, Building[]>();
+  for (const span of found.values()) {
+    const parent =
+      span.parent !== undefined && found.has(span.parent) && span.parent !== span.id ? span.parent : undefined;
+    const list = below.get(parent) ?? [];
+    below.set(parent, list);
+    list.push(span);
+  }
+  const ordered: Span[] = [];
+  const seen = new Set<string>();
+  const walk = (parent: string | undefined, depth: number) => {
+    for (const { parent: _, ...span } of below.get(parent) ?? []) {
+      if (seen.has(span.id)) continue;
+      seen.add(span.id);
+      ordered.push({ ...span, depth });
+      walk(span.id, Math.min(depth + 1, 8));
+    }
+  };
+  walk(undefined, 0);
+  return ordered;
+}

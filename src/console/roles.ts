@@ -1,0 +1,21 @@
+/** The roles a person sees in the console. They only name what the scopes allow; every route checks the scopes themselves. */
+import type { Actor } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+
+export type Role = 'viewer' | 'approver' | 'admin';
+
+/** The scope that changes rules, pins and keys' visibility. */
+export const ADMIN = 'configuration:write';
+
+export function roleOf(actor: Pick<Actor, 'scopes'>): Role {
+  if (holds(actor, ADMIN)) return 'admin';
+  return holds(actor, 'approvals:write') ? 'approver' : 'viewer';
+}
+
+export function holds({ scopes }: Pick<Actor, 'scopes'>, scope: string): boolean {
+  return ['*', scope, `${scope.split(':')[0]}:*`].some((word) => scopes.includes(word));
+}
+/** What a caller may not use is not there for it. */
+export function requireAdmin(actor: Pick<Actor, 'scopes'>): void {
+  if (!holds(actor, ADMIN)) throw new Fault('not_found', 'there is nothing of this kind here');
+}

@@ -1,0 +1,151 @@
+/** The console's own routes, below /console/api: what the page shows and the public routes do not have. */
+import type { ServerResponse } from 'node:http';
+import { viewQuestion } from '../inbox/question-view.ts';
+import type { Actor } from '../model/actions.ts';
+import type { AskRecord } from '../model/asks.ts';
+import type { CoreEvent } from '../model/events.ts';
+import { asFault, Fault } from '../model/faults.ts';
+import type { Skill } from '../model/resources.ts';
+import type { JsonObject } from '../model/schema.ts';
+import type { Bridge, Clock, Row } from '../ports/index.ts';
+import { ADMIN, holds, requireAdmin } from './roles.ts';
+import { ruleRoutes } from './rule-routes.ts';
+import type { ConsoleServices } from './services.ts';
+
+export interface ConsoleCall {
+  readonly actor: Actor;
+  readonly params: readonly string[];
+  readonly body: unknown;
+  /** For routes that answer in parts. */
+  readonly response: ServerResponse;
+}
+
+export interface ConsoleRoute {
+  readonly method: 'GET' | 'POST' | 'PUT';
+  readonly path: RegExp;
+  answer(call: ConsoleCall): Promise<object | 'answered'>;
+}
+
+export interface RouteDeps {
+  readonly bridge: Bridge;
+  readonly services: ConsoleServices;
+  readonly clock: Clock;
+}
+
+export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): readonly ConsoleRoute[] {
+  return [
+    {
+      method: 'GET',
+      path: /^\/approvals\/([\w.-]+)$/,
+      async answer({ actor, params: [id = ''] }) {
+        const ask = await bridge.view<AskRecord & Row>(actor, 'ask', id);
+        const wanted = ask.state === 'open' && ask.kind === 'approval';
+        const act = wanted ? await bridge.pendingAct(actor, id).catch(() => undefined) : undefined;
+        return {
+          ask: without(ask),
+          view: viewQuestion(ask, act, clock.now()),
+          arguments: act?.arguments ?? null,
+          before: await askedBefore(actor, ask),
+          taint: await taintOf(actor, ask.session_id),
+        };
+      },
+    },
+    {
+      method: 'GET',
+      path: /^\/tip$/,
+      answer: async () => ({ cursor: (await services.tip()) ?? null }),
+    },
+    {
+      method: 'GET',
+      path: /^\/events\/([\w.-]+)$/,
+      answer: async ({ actor, params: [id = ''] }) => await bridge.view<CoreEvent & Row>(actor, 'event', id),
+    },
+    {
+      method: 'GET',
+      path: /^\/tasks\/([\w.-]+)\/log$/,
+      async answer({ actor, params: [id = ''] }) {
+        const events: CoreEvent[] = [];
+        for await (const event of bridge.events(actor, { stream: { of: 'task', id } })) {
+          if (events.push(event) > MOST_EVENTS)
+            throw new Fault('conflict', 'the task has too many events to check here');
+        }
+        return { data: events };
+      },
+    },
+    {
+      method: 'GET',
+      path: /^\/catalog$/,
+      async answer({ actor }) {
+        const admin = holds(actor, ADMIN);
+        return {
+          doors: services.doors(),
+          agents: await bridge.agents(actor).catch(nothingIfHidden),
+          parts: services.parts(),
+          servers: await bridge.servers(actor).catch(nothingIfHidden),
+          keys: admin ? await services.keys() : null,
+        };
+      },
+    },
+    {
+      method: 'POST',
+      path: /^\/pins\/([\w.-]+)$/,
+      async answer({ actor, params: [id = ''], body }) {
+        requireAdmin(actor);
+        const { accept, version } = (body ?? {}) as { accept?: unknown; version?: unknown };
+        const pin = await bridge.view<Skill & Row>(actor, 'skill', id);
+        const pending = (pin.metadata as { pending?: JsonObject & { version: string; metadata: JsonObject } }).pending;
+        // The definition that was looked at, and no later one.
+        if (!pending || pending.version !== version) throw new Fault('conflict', 'the definition has changed again');
+        const { pending: _, ...kept } = pin.metadata as JsonObject;
+        const { metadata, ...now } = pending;
+        const change = accept === true ? { body: now as JsonObject, metadata } : { body: {}, metadata: kept };
+        await bridge.submit({ kind: 'resource.update', actor, body: { object: 'skill', id, ...change } });
+        return await bridge.view<Skill & Row>(actor, 'skill', id);
+      },
+    },
+    { method: 'GET', path: /^\/proof$/, answer: async () => await services.proof() },
+    ...ruleRoutes(services.rules),
+  ];
+
+  /** How earlier questions about the same tool ended, among the latest that this actor may see. */
+  async function askedBefore(actor: Actor, { id, action }: AskRecord) {
+    const where = { state: ['approved', 'denied'] };
+    const { data, next } = await bridge.list<AskRecord & Row>(actor, {
+      object: 'ask',
+      where,
+      limit: LOOKED_AT,
+      newestFirst: true,
+    });
+    const same = data.filter(
+      (ask) => ask.id !== id && ask.action.tool === action.tool && ask.action.server === action.server,
+    );
+    const approved = same.filter(({ state }) => state === 'approved').length;
+    return { approved, denied: same.length - approved, more: next !== undefined };
+  }
+
+  /** Where untrusted content in this session came from. */
+  async function taintOf(actor: Actor, session: string): Promise<readonly object[]> {
+    const found: object[] = [];
+    const range = { stream: { of: 'session', id: session }, kinds: ['vendor.tollbridge.tainted'], limit: 5 } as const;
+    // A caller without the scope to read events is still shown the question.
+    try {
+      for await (const { payload } of bridge.events(actor, range)) found.push(payload);
+    } catch (thrown) {
+      if (asFault(thrown).kind === 'internal') throw thrown;
+    }
+    return found;
+  }
+}
+
+/** A part that the caller's scopes do not cover is left out, as if there were none. */
+function nothingIfHidden(thrown: unknown): [] {
+  if (asFault(thrown).kind === 'permission_denied') return [];
+  throw thrown;
+}
+
+const LOOKED_AT = 200;
+const MOST_EVENTS = 20_000;
+
+function without({ metadata: _, ...ask }: AskRecord & Row): object {
+  return ask;
+}

@@ -1,0 +1,76 @@
+/** What the console is given: sign-in, and the parts of the runtime that its own routes show. Composition, no logic. */
+import { type ApiKeys, keyIdOf } from '../auth/api-keys.ts';
+import { type ConsoleSessions, consoleToken } from '../auth/console-sessions.ts';
+import type { ConsoleServices } from '../console/services.ts';
+import type { Actor } from '../model/actions.ts';
+import { Fault } from '../model/faults.ts';
+import type { Deps } from '../ports/index.ts';
+import type { CoreRuntime } from './assemble.ts';
+import type { Config } from './config/config.ts';
+import { consoleRules } from './console-rules.ts';
+
+export interface ConsoleParts {
+  readonly runtime: {
+    readonly deps: Pick<Deps, 'authenticate'>;
+    readonly core: Pick<CoreRuntime, 'store' | 'log' | 'policy'>;
+    readonly config: () => Config;
+  };
+  readonly sessions: ConsoleSessions;
+  readonly keys: ApiKeys;
+  readonly doors: readonly string[];
+}
+
+/** The person who opened the printed link: anyone who could read this process's output. */
+const LINK_HOLDER = { id: 'local:console', kind: 'person', scopes: ['*'] } as const;
+
+export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts): ConsoleServices {
+  const { store } = runtime.core;
+  return {
+    signIn: {
+      async withCode(code, host) {
+        if (!(await sessions.useCode(code))) return undefined;
+        return await sessions.open({ host, how: 'link', actor: { ...LINK_HOLDER, scopes: [...LINK_HOLDER.scopes] } });
+      },
+      async withKey(key, host, address) {
+        const actor = await runtime.deps.authenticate(key, { door: 'harn', address });
+        const key_id = keyIdOf(key);
+        if (!key_id) throw new Fault('unauthenticated', 'this is not an API key');
+        return await sessions.open({ host, how: 'key', key_id, actor: person(actor) });
+      },
+      find: sessions.find,
+      end: sessions.end,
+      token: consoleToken,
+    },
+    tip: () => store.tip({ of: 'all' }),
+    rules: consoleRules({ core: runtime.core, config: runtime.config }),
+    doors: () => doors.map((name) => ({ name, protocol: name, open: true })),
+    keys: () => keys.list(),
+    async proof() {
+      const { witness } = runtime.config();
+      const tip = await store.tip({ of: 'all' });
+      const witnesses = Object.entries(witness).map(([name, where]) => ({
+        name,
+        by: 'file' in where ? 'file' : 'url',
+      }));
+      return { tip: tip ?? null, witnesses };
+    },
+    parts: () => {
+      const { agents, tools, harnesses } = runtime.config();
+      return Object.entries({ agent: agents, tools, harness: harnesses }).flatMap(([kind, named]) =>
+        Object.entries(named).map(([name, section]) => ({ kind, name, protocol: Object.keys(section)[0] ?? '' })),
+      );
+    },
+  };
+}
+
+/** Agents answer for no one, so none of them signs in where people answer. */
+function person({ id, kind, scopes, tenant_id, workspaces }: Actor) {
+  if (kind !== 'person' && kind !== 'service') throw new Fault('permission_denied', 'the console is for people');
+  return {
+    id,
+    kind,
+    scopes: [...scopes],
+    ...(tenant_id && { tenant_id }),
+    ...(workspaces && { workspaces: [...workspaces] }),
+  };
+}

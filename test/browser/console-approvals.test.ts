@@ -1,0 +1,170 @@
+/** Approvals in the console, in a real browser: shown whole, answered once, by keyboard, on a phone, with other arguments. */
+import { expect, test } from 'vitest';
+import { DESKTOP, openConsole, seriousIssues } from '../support/console/console.ts';
+
+const MAIL = 'send report to ana';
+
+test('an approval appears while the page is open, and is answered by keyboard alone', async () => {
+  const at = await openConsole();
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByText('Nothing waits for you').waitFor();
+  const task = await at.work(MAIL);
+  await page.locator('.question .headline').waitFor();
+  expect(await page.title()).toBe('(1) Tollbridge');
+  const shown = (await page.locator('.question').textContent()) ?? '';
+  for (const part of ['send_mail', 'ana', 'report', 'send', 'held', 'outside-needs-a-human', 'left', 'First time']) {
+    expect(shown).toContain(part);
+  }
+  expect(await seriousIssues(page)).toEqual([]);
+  await page.keyboard.press('a');
+  await page.keyboard.press('Enter');
+  await page.getByRole('status').filter({ hasText: 'Approved by you' }).waitFor();
+  await expect.poll(() => page.title(), { timeout: 20_000 }).toBe('Tollbridge');
+  await expect
+    .poll(async () => (await at.call('GET', `/v1/tasks/${task}`)).body.status, { timeout: 20_000 })
+    .toBe('COMPLETED');
+
+  await at.work(MAIL);
+  await page.keyboard.press('n');
+  await page.getByText('Asked before: approved 1, denied 0.').waitFor();
+  await page.keyboard.press('d');
+  await page.keyboard.type('not today');
+  await page.keyboard.press('Enter');
+  await page.getByRole('status').filter({ hasText: 'Denied by you' }).waitFor();
+  const { body } = await at.call('GET', '/v1/permission-requests?status=denied');
+  expect(body.data[0].response).toMatchObject({ answered_by: 'local:console', reason: 'not today' });
+});
+
+test('j and k move between approvals, oldest first', async () => {
+  const at = await openConsole();
+  for (const to of ['ana', 'bea', 'cem']) {
+    await at.work(`send report to ${to}`);
+    await expect
+      .poll(async () => (await at.call('GET', '/v1/permission-requests?status=pending')).body.data.length, {
+        timeout: 20_000,
+      })
+      .toBeGreaterThanOrEqual(['ana', 'bea', 'cem'].indexOf(to) + 1);
+  }
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.locator('.entry').nth(2).waitFor();
+  const args = page.locator('.question-parts');
+  await args.filter({ hasText: 'ana' }).waitFor();
+  await page.keyboard.press('j');
+  await args.filter({ hasText: 'bea' }).waitFor();
+  await page.keyboard.press('j');
+  await args.filter({ hasText: 'cem' }).waitFor();
+  await page.keyboard.press('k');
+  await args.filter({ hasText: 'bea' }).waitFor();
+});
+
+test('two browsers at once: one answer counts, and both say whose', async () => {
+  const at = await openConsole();
+  await at.work(MAIL);
+  const first = await at.page();
+  const second = await at.page();
+  for (const page of [first, second]) {
+    await page.goto(`${at.gateway.url}/approvals`);
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+  }
+  await Promise.all([
+    first.getByRole('button', { name: 'Approve' }).click(),
+    second
+      .getByRole('button', { name: 'Deny' })
+      .click()
+      .catch(() => {}),
+  ]);
+  const said: string[] = [];
+  for (const page of [first, second]) {
+    const sentence = page.locator('.outcome');
+    await sentence.waitFor();
+    await page.locator('.outcome', { hasText: /^(Approved|Denied) by you \(local:console\) at/ }).waitFor();
+    said.push(((await sentence.textContent()) ?? '').split(' ', 1)[0] ?? '');
+  }
+  expect(said[0]).toBe(said[1]);
+  const { body } = await at.call('GET', '/v1/permission-requests');
+  expect(body.data).toHaveLength(1);
+  expect(body.data[0].response.state).toBe(said[0]?.toLowerCase());
+});
+
+test('an answer given elsewhere is shown with its author', async () => {
+  const at = await openConsole();
+  await at.work(MAIL);
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByRole('button', { name: 'Approve' }).waitFor();
+  const { body } = await at.call('GET', '/v1/permission-requests?status=pending');
+  const key = await at.key('approver', 'paula');
+  const answered = await fetch(`${at.gateway.url}/v1/permission-requests/${body.data[0].id}/respond`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      'harn-agents-protocol-version': 'agents-protocol-2026-04-25',
+    },
+    body: JSON.stringify({ approved: false, reason: 'no mail on Fridays' }),
+  });
+  expect(answered.status).toBe(200);
+  await page.locator('.outcome', { hasText: 'Denied by paula' }).waitFor();
+  expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+});
+
+test('on a phone it is approved with changed arguments, and exactly those run', async () => {
+  const at = await openConsole();
+  const task = await at.work(MAIL);
+  const page = await at.page({ width: 390, height: 780 });
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByRole('button', { name: 'Change arguments' }).click();
+  const field = page.getByLabel(/Arguments to run instead/);
+  await field.fill('{ "to": "bea", "text": ');
+  await page.getByRole('button', { name: 'Approve these arguments' }).click();
+  await page.getByRole('alert').filter({ hasText: 'not JSON' }).waitFor();
+  await field.fill('{ "to": "bea", "text": "the short report" }');
+  expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
+  const button = page.getByRole('button', { name: 'Approve these arguments' });
+  const { y = 0, height = 0 } = (await button.boundingBox()) ?? {};
+  expect(y + height, 'the buttons are in sight').toBeLessThanOrEqual(780);
+  await button.click();
+  await page.locator('.outcome', { hasText: 'Approved by you' }).waitFor();
+  await expect
+    .poll(async () => (await at.call('GET', `/v1/tasks/${task}`)).body.status, { timeout: 20_000 })
+    .toBe('COMPLETED');
+  const { body } = await at.call('GET', `/v1/tasks/${task}/events?limit=200`);
+  const changed = body.data.find(({ payload }: { payload: { changed_by?: string } }) => payload.changed_by);
+  expect(changed.payload).toMatchObject({
+    changed_by: 'local:console',
+    input: { to: 'bea', text: 'the short report' },
+  });
+});
+
+test('a grant holds for the session and the time it was given for', async () => {
+  const at = await openConsole();
+  const session = await at.session();
+  await at.work(MAIL, session);
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByLabel('How long an approval holds').selectOption({ label: 'For 15 minutes in this session' });
+  await page.getByRole('button', { name: 'Approve' }).click();
+  await page.locator('.outcome', { hasText: 'Approved by you' }).waitFor();
+  const again = await at.work(MAIL, session);
+  await expect
+    .poll(async () => (await at.call('GET', `/v1/tasks/${again}`)).body.status, { timeout: 20_000 })
+    .toBe('COMPLETED');
+});
+
+test('a viewer sees approvals and has nothing to answer them with', async () => {
+  const at = await openConsole();
+  await at.work(MAIL);
+  const page = await at.page(DESKTOP);
+  const { key } = await at.viewer();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Or use an API key').fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.locator('nav').waitFor();
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByText('answering it takes another role').waitFor();
+  for (const name of ['Approve', 'Deny', 'Change arguments']) {
+    expect(await page.getByRole('button', { name }).count()).toBe(0);
+  }
+});

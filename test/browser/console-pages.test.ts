@@ -1,0 +1,231 @@
+/** The console's pages in a real browser, with real traffic from all six protocols. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { type ConsoleGateway, openConsole, seriousIssues } from '../support/console/console.ts';
+import { PROTOCOLS, raiseOnAll, waitingCount } from '../support/console/traffic.ts';
+
+const RULES = `# Kept as it is written.
+rules:
+  # Reading is fine.
+  - { id: reads-are-fine, when: { effect: read }, then: allow }
+  - { id: outside-needs-a-human, when: { effect: [send, publish, pay] }, then: ask }
+demo: true
+`;
+/** HTML, script, terminal codes, a reversed text, tag characters: shown as what they are. */
+const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>\u001b[2J\u202eevil\u{e0041}';
+
+const stateOf = async (at: ConsoleGateway, task: string) => (await at.call('GET', `/v1/tasks/${task}`)).body.status;
+const done = (at: ConsoleGateway, task: string) =>
+  expect.poll(() => stateOf(at, task), { timeout: 20_000 }).toMatch(/COMPLETED|FAILED/);
+const rowIds = (page: Page) =>
+  page.evaluate<string[]>("[...document.querySelectorAll('.row')].map((row) => row.dataset.id)");
+
+/** A folder that gets a picture of each page. */
+const SCREENS = process.env.SCREENSHOTS;
+const LOOKS = [
+  { look: 'light', width: 1280, height: 800 },
+  { look: 'dark', width: 1280, height: 800, dark: true },
+  { look: 'phone', width: 390, height: 780 },
+];
+
+test('every page shows the traffic of all six protocols, without a serious issue, in both sizes', async () => {
+  const at = await openConsole();
+  const task = await at.work('read plan then artifact');
+  await done(at, task);
+  await raiseOnAll(at);
+  await expect.poll(() => waitingCount(at), { timeout: 15_000 }).toBe(6);
+  const { body } = await at.call('GET', `/v1/tasks/${task}`);
+  const receipts = await at.call('GET', `/v1/receipts?task_id=${task}`);
+  const replay = await at.call('POST', `/v1/tasks/${task}/replay`, { mode: 'exact' });
+  await done(at, replay.body.id);
+  for (const { look, ...options } of SCREENS ? LOOKS : LOOKS.slice(1)) {
+    const page = await at.page(options);
+    const show = async (path: string, text: string | RegExp, name?: string) => {
+      await page.goto(`${at.gateway.url}${path}`);
+      await page.locator('#page').getByText(text).first().waitFor();
+      expect([path, await seriousIssues(page)]).toEqual([path, []]);
+      const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
+      expect([path, wide]).toEqual([path, options.width]);
+      if (SCREENS && name) await page.screenshot({ path: `${SCREENS}/${name}-${look}.png` });
+    };
+    await show('/', 'approvals pending', 'overview');
+    expect(await page.locator('.number', { hasText: 'approvals pending' }).locator('b').textContent()).toBe('6');
+    await show('/approvals', 'harn@example.org');
+    await show('/approvals', 'Arguments', 'approvals');
+    await show('/activity', 'completed', 'activity');
+    for (const protocol of PROTOCOLS) {
+      await show(`/activity?text=${protocol}%40example.org`, `${protocol}@example.org`);
+    }
+    await show(`/sessions/${body.session_id}`, 'read_note', 'session');
+    await show(`/sessions/${body.session_id}?view=conversation`, 'read plan then artifact');
+    await show(`/sessions/${body.session_id}?view=files`, 'Artifacts');
+    await show('/proof', 'Export and witnesses');
+    await show(`/proof/${receipts.body.data[0].id}`, 'nothing is wrong', 'receipt');
+    await show('/rules', 'What would change', 'rules');
+    await show('/catalog', 'Tool servers', 'catalog');
+    await show('/map', 'gate and log', 'map');
+    await show('/replay', task);
+    await show(`/replay/${task}?with=${replay.body.id}`, /the same, event by event|events differ/, 'replay');
+  }
+}, 120_000);
+
+test('activity: filters are the address, a pause holds the list, and an event shows whole', async () => {
+  const at = await openConsole();
+  const page = await at.page();
+  await done(at, await at.work('read plan'));
+  await page.goto(`${at.gateway.url}/activity`);
+  await page.getByLabel('Decision').selectOption('allow');
+  await page.waitForURL(/verdict=allow/);
+  await page.getByLabel('Tool').selectOption('read_note');
+  await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(1);
+  await page.locator('.row').click();
+  await page.locator('.detail pre', { hasText: 'reads-are-fine' }).waitFor();
+  const address = page.url();
+  await page.goto('about:blank');
+  await page.goto(address);
+  await page.locator('.detail pre', { hasText: 'reads-are-fine' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('p');
+  await done(at, await at.work('read plan'));
+  await page.getByRole('button', { name: 'Resume (1 new)' }).waitFor();
+  expect(await page.locator('.row').count()).toBe(1);
+  await page.keyboard.press('p');
+  await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(2);
+});
+
+test('after a restart of the gateway no row is lost and none is there twice', async () => {
+  const at = await openConsole();
+  const page = await at.page();
+  await done(at, await at.work('read plan'));
+  await page.goto(`${at.gateway.url}/activity?event=task.completed`);
+  await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(1);
+  await at.restart();
+  await done(at, await at.work('read todo'));
+  await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(2);
+  await page.goto(`${at.gateway.url}/activity`);
+  await page.locator('.state.live').waitFor();
+  await done(at, await at.work('read readme'));
+  const { body } = await at.call('GET', '/v1/events?limit=200');
+  const all = body.data.map(({ id }: { id: string }) => id);
+  await expect
+    .poll(async () => page.locator('.list').getAttribute('data-count'), { timeout: 20_000 })
+    .toBe(String(all.length));
+  const shown = await rowIds(page);
+  expect(new Set(shown).size).toBe(shown.length);
+});
+
+test('a receipt is checked in the browser, and a changed byte fails the checks it breaks', async () => {
+  const at = await openConsole();
+  const task = await at.work('read plan');
+  await done(at, task);
+  const { body } = await at.call('GET', `/v1/receipts?task_id=${task}`);
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/proof/${body.data[0].id}`);
+  await page.getByText('Checked in this browser: nothing is wrong').waitFor();
+  const state = (check: string) => page.locator(`[data-check="${check}"]`).getAttribute('data-state');
+  for (const check of ['Schema', 'Hash', 'Signature', 'Chain', 'Tree', 'Events', 'Links']) {
+    expect([check, await state(check)]).toEqual([check, 'ok']);
+  }
+  const document = page.getByLabel('The receipt as JSON');
+  const text = await document.inputValue();
+  await document.fill(text.replace('"read_note"', '"send_note"'));
+  await page.getByText('Broken: hash, signature').waitFor();
+  expect([await state('Schema'), await state('Events')]).toEqual(['ok', 'ok']);
+  const root = /"sha256": "sha256:(.)/.exec(text)?.[1] === 'a' ? 'b' : 'a';
+  await document.fill(text.replace(/("kind": "event_log"[\s\S]*?"sha256": "sha256:)./, `$1${root}`));
+  await page.getByText('Broken: hash, signature, events').waitFor();
+  await page.getByRole('button', { name: 'Restore' }).click();
+  await page.getByText('nothing is wrong').waitFor();
+});
+
+test('rules: mistakes are shown, past decisions are asked again, and an admin saves', async () => {
+  const at = await openConsole(RULES);
+  await done(at, await at.work('read plan'));
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/rules`);
+  const editor = page.getByLabel('Rules', { exact: true });
+  const text = await editor.inputValue();
+  expect(text).toContain('# Reading is fine.');
+  await editor.fill(text.replace('then: allow', 'then: perhaps'));
+  await page.locator('.problems li').first().waitFor();
+  expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
+  await editor.fill(text.replace('then: allow', 'then: deny'));
+  await expect.poll(() => page.locator('.problems li').count(), { timeout: 20_000 }).toBe(0);
+  await page.getByRole('button', { name: 'Ask these rules' }).click();
+  await page.getByText('1 would change, 0 cannot be told').waitFor();
+  await page.locator('.would td', { hasText: 'allowed → blocked' }).waitFor();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Saved, and in force.').waitFor();
+  const saved = await readFile(join(at.dir, 'tollbridge.yaml'), 'utf8');
+  expect(saved).toBe(RULES.replace('then: allow', 'then: deny'));
+  const task = await at.work('read plan');
+  await done(at, task);
+  const { body } = await at.call('GET', `/v1/tasks/${task}/events?limit=100`);
+  const decided = body.data.find(
+    ({ payload }: { payload: { action?: { tool?: string } } }) => payload.action?.tool === 'read_note',
+  );
+  expect(decided.payload.decision).toMatchObject({ verdict: 'block', rule_id: 'reads-are-fine' });
+  await page.reload();
+  await page.getByText('by local:console').waitFor();
+});
+
+test('a viewer sees no keys and cannot save rules, even by asking for it', async () => {
+  const at = await openConsole(RULES);
+  const { key } = await at.viewer();
+  const page = await at.page();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Or use an API key').fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.locator('nav').waitFor();
+  await page.goto(`${at.gateway.url}/rules`);
+  await page.getByLabel('Rules', { exact: true }).waitFor();
+  expect(await page.getByRole('button', { name: 'Save' }).count()).toBe(0);
+  const ask = (path: string, method: string) =>
+    page.evaluate<number>(
+      `fetch('${path}', { method: '${method}', body: '${method === 'GET' ? '' : '{}'}' || undefined, headers: { 'content-type': 'application/json', 'x-tollbridge-console': localStorage.getItem('tollbridge-console-proof') } }).then(({ status }) => status)`,
+    );
+  expect(await ask('/console/api/rules', 'PUT')).toBe(404);
+  expect(await ask('/console/api/pins/skill_pin_x', 'POST')).toBe(404);
+  expect(await ask('/console/api/nothing', 'GET')).toBe(404);
+  await page.goto(`${at.gateway.url}/catalog`);
+  await page.getByText('Doors', { exact: true }).waitFor();
+  expect(await page.getByText('API keys', { exact: true }).count()).toBe(0);
+});
+
+test('text from agents is inert everywhere', async () => {
+  const at = await openConsole();
+  const session = await at.session();
+  await at.work(`send ${HOSTILE} to ${HOSTILE}`, session);
+  await expect.poll(() => waitingCount(at), { timeout: 20_000 }).toBe(1);
+  const page = await at.page();
+  let asked = 0;
+  page.on('dialog', (dialog) => {
+    asked += 1;
+    void dialog.dismiss();
+  });
+  for (const path of [
+    '/',
+    '/approvals',
+    '/activity',
+    `/sessions/${session}`,
+    `/sessions/${session}?view=conversation`,
+  ]) {
+    await page.goto(`${at.gateway.url}${path}`);
+    await page
+      .locator('#page')
+      .getByText('<img src=x')
+      .first()
+      .waitFor({ timeout: 3000 })
+      .catch(() => {});
+    const { elements, hidden } = await page.evaluate<{ elements: number; hidden: boolean }>(
+      "({ elements: document.querySelectorAll('#page img, #page script').length, hidden: /[\\u001b\\u202e\\u{e0041}]/u.test(document.querySelector('#page').innerText) })",
+    );
+    expect([path, elements, hidden]).toEqual([path, 0, false]);
+  }
+  expect(asked).toBe(0);
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.locator('.question-parts pre', { hasText: '<script>alert(2)</script>' }).first().waitFor();
+  await page.locator('.question-parts pre', { hasText: '\\u{202e}' }).first().waitFor();
+});

@@ -1,0 +1,51 @@
+/** The same request, raised once through each of the six protocols of a gateway: a mail to an address that names the protocol. */
+import { speakTo } from '../acp/client.ts';
+import { event } from '../ahp/gateway.ts';
+import type { ConsoleGateway } from './console.ts';
+
+export const PROTOCOLS = ['harn', 'runs', 'a2a', 'mcp', 'ahp', 'acp'] as const;
+
+/** Some doors answer only when the question is: what they say is not waited for. */
+export async function raiseOnAll(at: ConsoleGateway, text = 'hello'): Promise<void> {
+  const { url, token } = at.gateway;
+  const post = (path: string, body: object, more: Record<string, string> = {}) =>
+    void fetch(`${url}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...more },
+      body: JSON.stringify(body),
+    }).catch(() => {});
+
+  await at.work(`read plan then send ${text} to harn@example.org`);
+  post(
+    '/v1/runs',
+    { input: { text: `read plan then send ${text} to runs@example.org` }, metadata: {} },
+    { authorization: `Bearer local:${token}`, 'idempotency-key': text },
+  );
+  const message = { messageId: text, role: 'ROLE_USER', parts: [{ text: `send ${text} to a2a@example.org` }] };
+  const send = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } };
+  post('/a2a/demo', send, { 'a2a-version': '1.0' });
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const params = { name: 'demo__send_mail', arguments: { to: 'mcp@example.org', text }, _meta };
+  post(
+    '/mcp',
+    { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+    {
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'demo__send_mail',
+    },
+  );
+  const asked = event('pre_action', { tool: 'send_mail', arguments: { to: 'ahp@example.org', text } });
+  post('/ahp', { jsonrpc: '2.0', id: 'x', method: 'ahp/event', params: asked });
+  const editor = await speakTo(at.gateway);
+  void editor.prompt(await editor.session('/repo'), `send ${text} to acp@example.org`).catch(() => {});
+}
+
+/** As many questions are open. */
+export async function waitingCount(at: ConsoleGateway): Promise<number> {
+  return (await at.call('GET', '/v1/permission-requests?status=pending&limit=100')).body.data.length;
+}
