@@ -140,8 +140,8 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
   'tollbridge verify <file, task or all>': { as: 'tollbridge verify all', until: /^ok / },
 };
 
-/** Pages whose lines are typed elsewhere, because they are about files or tasks that have to be there first. */
-const ELSEWHERE = ['commands', 'verify', 'replay', 'add-a-protocol'];
+/** Pages whose lines are typed elsewhere, because they are about files or tasks that have to be there first, and the one without any. */
+const ELSEWHERE = ['commands', 'verify', 'replay', 'add-a-protocol', 'architecture'];
 
 const pages = (await readdir(join(ROOT, 'docs'))).map((name) => name.replace(/\.md$/, ''));
 

@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { adapters } from '../../adapters/index.ts';
-import { configSchema } from '../../src/runtime/config/schema.ts';
+import { adapters } from '../../../adapters/index.ts';
+import { configSchema } from '../../../src/runtime/config/schema.ts';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
 const valid = new Ajv2020({ strict: false, allErrors: true }).compile(configSchema(adapters));
 const pages = [
   'README.md',
