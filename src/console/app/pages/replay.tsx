@@ -1,4 +1,4 @@
-/** Lives through an ended task again, from its record or with other answers, and compares the two event by event. */
+/** Runs an ended task again, from its record or with other answers, and compares kind and summary of each event. */
 import { useEffect, useState } from 'preact/hooks';
 import { all, call, holds, type Me } from '../api.ts';
 import { go, Link } from '../router.tsx';
@@ -162,7 +162,7 @@ function Compare({ source, replay }: { readonly source: string; readonly replay:
           <span role="status">
             {over
               ? different === 0
-                ? 'The replay is the same, event by event.'
+                ? 'Each event of the replay has the kind and the summary of its source.'
                 : `${different} of ${pairs.length} events differ.`
               : 'Replaying…'}
           </span>
