@@ -31,11 +31,14 @@ const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge approvals --watch': { until: /May agent:demo use send_mail/, stays: true },
   'tollbridge deny ask_01K "not on a Friday"': { until: /Denied/ },
   'tollbridge keys create phone --for approver': { until: /phone \(approver\)/ },
+  'tollbridge keys create ana --for approver': { until: /ana \(approver\)/ },
   "tollbridge keys create svc --door runs --scope 'sessions:*' 'tasks:*' events:read workspaces:read memories:read approvals:write":
     { until: /svc/ },
   'tollbridge keys create claude --for mcp-client': { until: /claude \(mcp-client\)/ },
   'tollbridge keys create coder --for mcp-client --kind agent --scope others:read': { until: /agent coder/ },
   'tollbridge keys create ana --for editor': { until: /ana \(editor\)/ },
+  'tollbridge console link': { until: /\/sign-in#\S+/ },
+  'tollbridge console sign-out': { until: /^ended / },
   'tollbridge policy check': { until: /./ },
   'tollbridge policy test cases.yaml': { until: /2 cases, all as expected/ },
   'tollbridge policy diff rules.yaml': { until: /./ },
@@ -90,6 +93,7 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
   'tollbridge approve': { as: 'tollbridge approve ask_01K', until: /Approved/ },
   'tollbridge approve <id>': { as: 'tollbridge approve ask_01K', until: /Approved/ },
   'tollbridge deny <id> <reason>': { as: 'tollbridge deny ask_01K "not today"', until: /Denied/ },
+  'tollbridge demo --port 0': { as: 'echo y | tollbridge demo --port 0', until: /verify/ },
   'tollbridge demo': { as: 'echo y | tollbridge demo', until: /verify/ },
   'tollbridge doctor': { until: /All is well\./ },
   'tollbridge doctor -- <command>': { as: 'tollbridge doctor -- my-agent', until: /my-agent starts and waits/ },
@@ -143,7 +147,8 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
 /** Pages whose lines are typed elsewhere, because they are about files or tasks that have to be there first, and the one without any. */
 const ELSEWHERE = ['commands', 'verify', 'replay', 'add-a-protocol', 'architecture'];
 
-const pages = (await readdir(join(ROOT, 'docs'))).map((name) => name.replace(/\.md$/, ''));
+const names = await readdir(join(ROOT, 'docs'));
+const pages = names.filter((name) => name.endsWith('.md')).map((name) => name.slice(0, -'.md'.length));
 
 test('pages that are not typed here are known, and there are no others', () => {
   expect(pages).toEqual(expect.arrayContaining(ELSEWHERE));

@@ -29,7 +29,7 @@ export interface SqliteHome {
 
 /** As it runs for real: a thread of its own for writing runs what was compiled. */
 export async function compiledStore(): Promise<typeof createSqliteStore> {
-  const file = new URL('../../../dist/src/store/sqlite/index.js', import.meta.url).href;
+  const file = new URL('../../../../dist/src/store/sqlite/index.js', import.meta.url).href;
   return ((await import(file)) as { createSqliteStore: typeof createSqliteStore }).createSqliteStore;
 }
 
