@@ -6,7 +6,7 @@
 const utf8 = new TextEncoder();
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 const fromBase64 = (word) => Uint8Array.from(atob(word.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0));
-const bytesOf = (hash) => Uint8Array.from(hash.slice(7).match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+export const bytesOf = (hash) => Uint8Array.from(hash.slice(7).match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 export const linesOf = (file) => file.split('\n').filter((line) => line !== '');
 export const text = (digest) => `sha256:${hex(digest)}`;
 
