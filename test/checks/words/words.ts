@@ -25,7 +25,7 @@ export interface FoundWord {
 
 /** Recorded traffic and published schemas are as others wrote them; the two files of the check itself name every retired word. */
 const NOT_READ = /^fixtures\/|^test\/checks\/words\/|(^|\/)package(-lock)?\.json$/;
-const READ = /\.(ts|mjs|md|html|json)$/;
+const READ = /\.(tsx?|mjs|md|html|json)$/;
 
 const indexed = (rows: readonly RetiredWord[]) =>
   new Map(rows.flatMap(({ words, instead }) => words.map((word) => [word, instead] as const)));

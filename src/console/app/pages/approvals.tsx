@@ -178,7 +178,7 @@ function Card({ id, me, ended, next }: CardProps) {
       await call(`/v1/permission-requests/${id}/respond`, { json: said });
       setMine(approved ? 'approved' : 'denied');
     } catch (thrown) {
-      // Somebody else was first: the sentence above says who.
+      // Another approver was first: the sentence above names that approver.
       if (thrown instanceof ApiError && thrown.status === 409) again();
       setTrouble(thrown);
     }

@@ -218,7 +218,7 @@ function Drift({ pin, me, done }: { readonly pin: Pin; readonly me: Me; readonly
       <h2>
         <Badge tone="bad">changed</Badge> <Line text={`${pin.name} of ${pin.source ?? ''} is no longer what it was`} />
       </h2>
-      <p class="soft">Calls of it are refused until somebody accepts the new definition.</p>
+      <p class="soft">Calls of it are refused until an admin accepts the new definition.</p>
       {members
         .filter(([, before, after]) => before !== after)
         .map(([name, before, after]) => (

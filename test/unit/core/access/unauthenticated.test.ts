@@ -209,7 +209,7 @@ describe.each(UNAUTHENTICATED)('to %s', (what, outsider) => {
   });
 });
 
-describe("what core keeps for itself is nobody's to read", () => {
+describe('rows that are private to core are hidden from every caller', () => {
   const PRIVATE = ['run', 'tally', 'binding'];
 
   test.each(PRIVATE)('%s', async (object) => {
