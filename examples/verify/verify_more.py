@@ -11,8 +11,8 @@ def root_of(nodes):  # RFC 6962 over (number of leaves, hash): subtrees of one s
     top = peaks.pop()[1] if peaks else sha(b"")
     while peaks: top = sha(b"\1" + peaks.pop()[1] + top)
     return top
-def check(read, keys):
-    receipts, leaves = verify.check(read, keys)
+def check(read, trusted):
+    receipts, leaves, keys = verify.check(read, trusted)
     for event in map(json.loads, read("events.jsonl").splitlines()):
         missing = event["event"] == "receipt.issued" and event["receipt_id"] not in receipts
         need(not missing, event["id"] + ": the receipt it names is missing")
@@ -21,13 +21,13 @@ def check(read, keys):
         stated = roots.setdefault(log["metadata"]["task_id"], log.get("sha256"))
         need(stated == log.get("sha256"), name + ": it replays other events than its source was sealed over")
     log = json.loads(read("log-head.json"))
-    head, pruned = log["head"], log["pruned"]
-    signature, sizes = head.pop("signature"), [2**bit for bit in range(63, -1, -1) if pruned["size"] & 2**bit]
-    signed({**head, "object": "event_tree_head"}, signature, keys, "log-head.json")
+    head, pruned, signature = log["head"], log["pruned"], log["head"].pop("signature")
+    sizes = [2**bit for bit in range(63, -1, -1) if pruned["size"] & 2**bit]
+    signed({**head, "object": "event_tree_head"}, [signature], keys, "log-head.json")
     nodes = [(size, bytes.fromhex(peak[7:])) for size, peak in zip(sizes, pruned["frontier"])]  # of pruned events
     top = text(root_of(nodes + [(1, leaf) for leaf in leaves.values()]))
     need((head["size"], head["root"]) == (pruned["size"] + len(leaves), top), "log-head.json: it is not of these events")
-    return receipts, leaves
+    return receipts, leaves, keys
 def check_links(ours, leaves, theirs):
     found = verify.check_links(ours, leaves, theirs)
     tasks = {receipt["identifiers"]["task_id"]: receipt for receipt in ours.values()}
