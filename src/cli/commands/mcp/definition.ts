@@ -12,6 +12,11 @@ export function addMcp(program: Command): void {
     .usage('[options] -- <command...>')
     .argument('[command...]', "the server's command, after --")
     .option('--url <address>', 'address of a running server, instead of a command')
+    .option(
+      '--header-env <header=variable...>',
+      'with --url: headers to send, each with the variable that holds its value',
+    )
+    .option('--transport <name>', 'with --url: auto, streamable or sse (default: auto)')
     .option('--server <name>', 'name of a server under tools in the configuration')
     .option('--name <name>', 'name of the server in rules and the log (default: its command)')
     .addHelpText(
@@ -26,7 +31,8 @@ approvals; they can always be answered with "tollbridge approve".`),
   mcp
     .command('login')
     .description('sign in to a server that requires OAuth')
-    .argument('<server>', 'name of the server under tools in the configuration')
+    .argument('<server>', 'name of the server under tools in the configuration, or with --url any name')
+    .option('--url <address>', 'address of a server that a client starts with "tollbridge mcp --url"')
     .option('--no-browser', 'only print the sign-in address')
     .option('--paste', 'for a browser on another machine: paste the address it is redirected to')
     .addHelpText(

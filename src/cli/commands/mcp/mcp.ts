@@ -32,15 +32,19 @@ import {
 import { requirePerson } from '../../person-only.ts';
 import { requireProgram } from '../../programs.ts';
 import { untilInputEnds } from '../../stop-signals.ts';
+import { addressedUpstream, withHeaderVault } from './addressed.ts';
 
 export interface McpOptions extends CommonOptions {
   readonly name?: string;
   readonly url?: string;
   readonly server?: string;
+  readonly transport?: string;
+  /** Headers and the variables that hold their values: `Authorization=VARIABLE`. */
+  readonly headerEnv?: readonly string[];
 }
 
 export async function mcp(command: readonly string[], options: McpOptions): Promise<void> {
-  const config = await configFrom(options);
+  const config = withHeaderVault(await configFrom(options));
   const { name, upstream } = upstreamFor(config, command, options);
   if (upstream.command) await requireProgram(upstream.command, upstream.cwd);
   await requireUsable(config.dataDir);
@@ -115,7 +119,8 @@ async function changedPins(bridge: CoreRuntime['bridge']): Promise<(Skill & Row)
 }
 
 /** The command as given, an address, or a server of the configuration. */
-function upstreamFor(config: Config, command: readonly string[], { name, url, server }: McpOptions) {
+function upstreamFor(config: Config, command: readonly string[], options: McpOptions) {
+  const { name, url, server } = options;
   const sources = [command.length > 0, url !== undefined, server !== undefined].filter(Boolean).length;
   if (sources !== 1) {
     throw new Fault('invalid_request', 'say which server: a command after --, or --url <address>, or --server <name>');
@@ -129,6 +134,8 @@ function upstreamFor(config: Config, command: readonly string[], { name, url, se
     };
   }
   const upstream: UpstreamConfig =
-    url === undefined ? { command: [...command], env: environmentInFront(config.vaults) } : { url };
+    url === undefined
+      ? { command: [...command], env: environmentInFront(config.vaults) }
+      : addressedUpstream(url, options, process.env);
   return { name: name ?? commandName(url === undefined ? command : [new URL(url).hostname], 'server'), upstream };
 }
