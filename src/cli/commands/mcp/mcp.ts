@@ -18,7 +18,7 @@ import type { Config } from '../../../runtime/config/config.ts';
 import { createRuntime, createSurroundings } from '../../../runtime/create-runtime.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 import { SESSION_VARIABLE } from '../../../transport/http/session-header.ts';
-import { superviseIn } from '../../../transport/process/supervision.ts';
+import { clientProcess, superviseIn } from '../../../transport/process/supervision.ts';
 import { environmentInFront } from '../../child-environment.ts';
 import { commandName } from '../../command-name.ts';
 import {
@@ -67,7 +67,8 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
     // that session. Otherwise an answer given at the client counts as the owner's.
     const person = session ? {} : { person: { ...localActor(), door: 'mcp' } };
     const streams = { input: process.stdin, output: process.stdout };
-    const client = { ...streams, actor: localAgent('mcp'), ...person, session, server: name };
+    const conversation = clientProcess();
+    const client = { ...streams, actor: localAgent('mcp'), ...person, session, conversation, server: name };
     await untilInputEnds(process.stdin, async () => await door.serve?.(bridge, client));
   } finally {
     await Promise.all(prepared.tools.map((tools) => tools.close?.()));
