@@ -19,12 +19,14 @@ import { asCommand, asRemote, remoteIn } from './remote-entry.ts';
 import {
   commandWords,
   goesThrough,
+  headerVariable,
   nameIn,
   plainName,
   remoteWords,
   type ServerNames,
   unwrapped,
   type Words,
+  type Wrapped,
 } from './wrapped-words.ts';
 
 export interface Change {
@@ -92,6 +94,27 @@ export function namesIn(text: string, list: ListIn, names: ServerNames): void {
       names.taken(name, !behind ? words : 'command' in behind ? behind.command : [behind.remote.url]);
     }
   }
+}
+
+export interface NamedServer {
+  readonly server: Wrapped;
+  readonly headerEnv: Words;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The server that has this name in the list. */
+export function serverNamed(text: string, list: ListIn, name: string): NamedServer | undefined {
+  for (const path of pathsIn(text, list)) {
+    for (const { entry, value, words } of entriesAt(text, path)) {
+      const server = words && nameIn(words, list.speaks) === name ? unwrapped(words, list.speaks, entry) : undefined;
+      if (!server) continue;
+      const variables = (findNodeAtLocation(value, ['env'])?.children ?? []).map(({ children }) => children ?? []);
+      const env = Object.fromEntries(variables.map(([key, each]) => [asText(key?.value), asText(each?.value)]));
+      const headers = 'remote' in server ? server.remote.headers : [];
+      return { server, env, headerEnv: headers.map((header, at) => `${header}=${headerVariable(at)}`) };
+    }
+  }
+  return undefined;
 }
 
 /** Adds one entry: this command, wrapped. */

@@ -50,19 +50,24 @@ here. The tokens are stored in a vault, refreshed when they are used, and never 
       folded(`When a server changes the name, description, schema or hints of a tool, the tool is hidden until a person has looked
 at the change. Each is shown as a diff.`),
     )
-    .action(run(async (options) => (await import('./mcp.ts')).listPins(options)));
+    .action(run(async (options) => (await import('./accept.ts')).listPins(options)));
   mcp
     .command('accept')
-    .description('accept the changed definition of a tool')
-    .argument('<server>', 'the server, as shown by "tollbridge mcp changes"')
-    .argument('<tool>', 'the tool, as shown by "tollbridge mcp changes"')
+    .description('accept the tools of a server as they are now')
+    .argument('<server>', 'the server, as in rules and the log')
+    .argument('[tool...]', 'only these tools (default: all of them)')
+    .option('--yes', 'do not ask, for scripts')
     .addHelpText(
       'after',
-      folded(`The current definition becomes the pinned one; the next change hides the tool again (exit 3 when no change is pending).
+      folded(`Lists the tools with the effect that their server states for each, and any change since they were first seen, and asks once for
+all of them. From then on that effect counts, so tools that only read are not asked about; others are decided by your rules. The definitions
+become the pinned ones: a change hides the tool until it is accepted again (exit 3 when there is nothing to accept). The server is found in
+your configuration, or in the settings of a client where "tollbridge init" named it; otherwise tools that were called before are listed.
 
+  tollbridge mcp accept files
   tollbridge mcp accept files read_file`),
     )
-    .action((server: string, tool: string, _: object, self: Command) =>
-      finish(async () => (await import('./mcp.ts')).acceptPin(server, tool, self.optsWithGlobals())),
+    .action((server: string, tools: string[], _: object, self: Command) =>
+      finish(async () => (await import('./accept.ts')).accept(server, tools, self.optsWithGlobals())),
     );
 }

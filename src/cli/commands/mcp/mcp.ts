@@ -7,13 +7,9 @@
 
 import { mcp as adapter, type UpstreamConfig } from '../../../../adapters/mcp/index.ts';
 import { Fault } from '../../../model/faults.ts';
-import type { Skill } from '../../../model/resources.ts';
-import type { JsonObject } from '../../../model/schema.ts';
 import type { TSchema } from '../../../model/type.ts';
 import { check } from '../../../model/validate.ts';
 import { own } from '../../../model/values/own.ts';
-import type { Row } from '../../../ports/index.ts';
-import type { CoreRuntime } from '../../../runtime/assemble.ts';
 import type { Config } from '../../../runtime/config/config.ts';
 import { createRuntime, createSurroundings } from '../../../runtime/create-runtime.ts';
 import { createLogger } from '../../../runtime/logger.ts';
@@ -21,15 +17,7 @@ import { SESSION_VARIABLE } from '../../../transport/http/session-header.ts';
 import { clientProcess, superviseIn } from '../../../transport/process/supervision.ts';
 import { environmentInFront } from '../../child-environment.ts';
 import { commandName } from '../../command-name.ts';
-import {
-  type CommonOptions,
-  configFrom,
-  localActor,
-  localAgent,
-  requireUsable,
-  withCoreRuntime,
-} from '../../context.ts';
-import { requirePerson } from '../../person-only.ts';
+import { type CommonOptions, configFrom, localActor, localAgent, requireUsable } from '../../context.ts';
 import { requireProgram } from '../../programs.ts';
 import { untilInputEnds } from '../../stop-signals.ts';
 import { addressedUpstream, withHeaderVault } from './addressed.ts';
@@ -74,48 +62,6 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
     await Promise.all(prepared.tools.map((tools) => tools.close?.()));
     await runtime.close();
     endSupervision();
-  }
-}
-
-/** Lists tools whose definitions changed since they were first seen, with the differences. */
-export async function listPins(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
-  const { differences } = await import('../../../core/tools/pins.ts');
-  await withCoreRuntime(options, async ({ bridge }) => {
-    const changed = await changedPins(bridge);
-    if (changed.length === 0 && !options.json) process.stdout.write('Every tool is what it was when first seen.\n');
-    for (const pin of changed) {
-      const { pending } = pin.metadata as { pending: Pick<Skill, 'metadata'> };
-      const what = differences(pin, pending);
-      const entry = { id: pin.id, server: pin.source ?? '', tool: pin.name, differences: what };
-      process.stdout.write(
-        options.json
-          ? `${JSON.stringify(entry)}\n`
-          : `${entry.server} ${entry.tool}\n${what.map((line) => `  ${line}\n`).join('')}`,
-      );
-    }
-  });
-}
-
-/** Pins a tool's current definition. */
-export async function acceptPin(server: string, tool: string, options: CommonOptions): Promise<void> {
-  requirePerson((await configFrom(options)).dataDir, 'accepting a changed tool');
-  await withCoreRuntime(options, async ({ bridge }) => {
-    const pin = (await changedPins(bridge)).find(({ source, name }) => source === server && name === tool);
-    if (!pin) throw new Fault('not_found', `no changed definition of ${tool} of ${server} waits to be accepted`);
-    const { metadata, ...body } = (pin.metadata as { pending: JsonObject }).pending;
-    const accepted = { object: 'skill' as const, id: pin.id, body, metadata: metadata as JsonObject };
-    await bridge.submit({ kind: 'resource.update', actor: localActor(), body: accepted });
-    process.stdout.write(`${tool} of ${server} may be used as it is now\n`);
-  });
-}
-
-async function changedPins(bridge: CoreRuntime['bridge']): Promise<(Skill & Row)[]> {
-  const found: (Skill & Row)[] = [];
-  for (let after: string | undefined; ; ) {
-    const page = await bridge.list<Skill & Row>(localActor(), { object: 'skill', limit: 200, ...(after && { after }) });
-    found.push(...page.data.filter(({ metadata }) => metadata.pinned === true && metadata.pending !== undefined));
-    if (!page.next) return found;
-    after = page.next;
   }
 }
 
