@@ -20,7 +20,16 @@ export { ACTION_KINDS } from './model/actions.ts';
 export { asText, beginning } from './model/as-text.ts';
 export type { Answer, AskKind, AskState, PendingAct } from './model/asks.ts';
 export { ASK_STATES, AskRecord } from './model/asks.ts';
-export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, Fact } from './model/commands.ts';
+export type {
+  Command,
+  CommandBody,
+  CommandKind,
+  CommandOf,
+  DeclaredKind,
+  End,
+  Fact,
+  MountedTool,
+} from './model/commands.ts';
 export { COMMANDS, DECLARED_KINDS, ProposedAction, ReplayOverride } from './model/commands.ts';
 export type { CoreEvent, Cursor, EventDraft, EventTable, Stream, VendorKind } from './model/events.ts';
 export { isEventKind, leaveOut, rowFor, vendorEvent, withMembers } from './model/events.ts';

@@ -215,9 +215,9 @@ export function createCore(deps: CoreDeps): Core {
   const judge = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest });
   const decide = requireRoom(pins.guard(judge), store, settings.resultLimits);
   const judgeView = pins.guardView(judge);
-  const gate: Gate = (action, withinMs) => {
+  const gate: Gate = (action, withinMs, tool) => {
     const pending = deps.upToDate?.();
-    return pending ? pending.then(() => decide(action, withinMs)) : decide(action, withinMs);
+    return pending ? pending.then(() => decide(action, withinMs, tool)) : decide(action, withinMs, tool);
   };
   const wholeActs = createWholeActs({
     ...context,
@@ -421,7 +421,7 @@ export function createCore(deps: CoreDeps): Core {
       },
       async tool(actor, name, server) {
         requireReadScope(actor, 'skill');
-        return (await tools.find(name, server))?.skill;
+        return await tools.find(name, server);
       },
       async visible(actor, workspaceId, one) {
         requireReadScope(actor, 'skill');

@@ -5,6 +5,7 @@
 
 import type { Action, Actor, Decision } from '../../model/actions.ts';
 import type { Answer, ChangedArguments } from '../../model/asks.ts';
+import type { MountedTool } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Quota, Task } from '../../model/resources.ts';
@@ -19,7 +20,7 @@ import { artifactEvents, type Log } from '../events/log.ts';
 import type { Run } from '../events/rows.ts';
 import { inTask, taskLocation } from '../tasks/lifecycle.ts';
 import { SERVED_BY } from '../tasks/pending-work.ts';
-import type { Tools } from '../tools/catalog.ts';
+import type { FoundTool, Tools } from '../tools/catalog.ts';
 import { driftOf } from '../tools/drift.ts';
 import { pause } from '../waiting.ts';
 import {
@@ -85,6 +86,8 @@ export interface RuleOptions {
   readonly ext?: JsonObject;
   /** The request context, passed unread to the backend that runs the act. */
   readonly context?: object;
+  /** The tool of the call, where its door has looked it up. */
+  readonly tool?: MountedTool;
   /** Fires when the asker no longer needs the answer. */
   readonly withdrawn?: AbortSignal | undefined;
   /**
@@ -105,12 +108,12 @@ export type Authorization =
   /** The asker stopped waiting; the question stays open. */
   | { readonly kind: 'open'; readonly ask_id: string; readonly decision: Decision };
 
-/** Facts about an act that the gateway runs itself: the call id it claims, and that its tool is mounted here. */
+/** Facts about an act that the gateway runs itself: the call id it claims, and its tool, where a mounted one runs it. */
 export interface Held {
-  readonly claim?: Pick<Unit, 'idempotency'>;
-  readonly mounted?: boolean;
+  readonly claim?: Pick<Unit, 'idempotency'> | undefined;
+  readonly tool?: FoundTool | undefined;
   /** A refusal that needs no rule: it is recorded as the decision. */
-  readonly refused?: Decision;
+  readonly refused?: Decision | undefined;
 }
 
 export interface Authorizer {
@@ -156,7 +159,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
         return { kind: 'no', reason: decision.reason, decision };
       }
       requested = true;
-      first = held.mounted ? { mounted: true } : {};
+      first = { tool: held.tool };
       await pause(retryMs, options.signal);
       current = await asOfNow(task, current);
     }
@@ -176,7 +179,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     held: Held,
   ): Promise<Authorization | 'taken'> {
     const revision = deps.revision?.();
-    const asked = asExecutable(held.refused ?? (await gate(action, options.decideMs)), options);
+    const asked = asExecutable(held.refused ?? (await gate(action, options.decideMs, held.tool)), options);
     if (options.request && tooMany(asked)) throw tooManyRequests(asked);
     const shown = await showable(task, action.arguments, asked.arguments);
     // People are asked about the act as the rules rewrote it, and that act may run.
@@ -206,14 +209,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     const key = action.tool_call_id ?? digest;
     let id: string | undefined;
     try {
-      const mounted = pending.held.mounted ?? false;
-      const found =
-        mounted && action.tool ? await tools.find(action.tool, action.server, action.session_id) : undefined;
-      const again = againOf(effective, {
-        takesArguments: pending.options.takesArguments,
-        mounted,
-        skill: found?.skill,
-      });
+      const again = againOf(effective, pending.options.takesArguments, pending.held.tool?.skill);
       id = await deps.wholeActs?.prepare(task, effective, { key, digest, again });
     } catch (cause) {
       const refused = blocked('cannot_show', `people cannot be shown what would run: ${reasonOf(cause)}`);
@@ -235,7 +231,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
    */
   async function writeDown(pending: WritingDown): Promise<Authorization | 'taken' | 'unkept'> {
     const { task, action, effective, asked, shown, requested, options, opening, revision } = pending;
-    const { claim, mounted } = pending.held;
+    const { claim, tool } = pending.held;
     // Assigned inside the commit, which decides on the state it reads.
     let raised: Raised | undefined;
     let decision = asked;
@@ -280,7 +276,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
           if (raised.joined) return { events: raised.events };
           events.push(...raised.events);
         }
-        if (request.length > 0 && mounted && typeof now.assigned_agent_id === 'string') {
+        if (request.length > 0 && tool && typeof now.assigned_agent_id === 'string') {
           events.push(toolUse(now, action, shown.asked));
         }
         return { events };
@@ -294,7 +290,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     pending.opened?.(asking?.ask_id);
     if (asking) {
       const stated = asShown(decision, shown);
-      return await answered(task, effective, stated, asking, options, { mounted: mounted ?? false, revision });
+      return await answered(task, effective, stated, asking, options, { mounted: tool !== undefined, revision });
     }
     if (decision.verdict === 'allow') return { kind: 'go', action, decision };
     if (decision.verdict === 'modify') return { kind: 'go', action: effective, decision };

@@ -31,6 +31,7 @@ import { artifactEvents } from '../events/log.ts';
 import { inTask, ours, taskLocation } from '../tasks/lifecycle.ts';
 import { referenceTo } from '../tasks/work-context.ts';
 import { argumentsTrouble } from '../tools/arguments.ts';
+import { FoundTool } from '../tools/catalog.ts';
 import { afterEnd } from './action-events.ts';
 import { type Authorization, type AuthorizerDeps, createAuthorizer, ended, type RuleOptions } from './authorize.ts';
 import { type Charge, chargeEvents, type Metering, reportedAmounts } from './charging.ts';
@@ -178,7 +179,7 @@ export function createActs(deps: ActsDeps): Acts {
     const found =
       effect || passed || !proposed.tool
         ? undefined
-        : await tools.find(proposed.tool, proposed.server, task.session_id);
+        : (tools.known(options.tool, proposed) ?? (await tools.find(proposed.tool, proposed.server, task.session_id)));
     if (!effect && !passed && !found) throw new Fault('not_found', `no tool ${proposed.tool ?? ''} is mounted`);
     const held = owned(proposed);
     held.tool_call_id = callId;
@@ -199,11 +200,10 @@ export function createActs(deps: ActsDeps): Acts {
     const action = await completed(task, held, options.actor, about);
     const unfit = found && argumentsTrouble(found.skill, action.arguments);
     const refused =
-      unfit !== undefined && blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
-    const known = { ...(claim && { claim }), ...(found && { mounted: true }), ...(refused && { refused }) };
+      unfit === undefined ? undefined : blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
     let authorization: Authorization | 'taken';
     try {
-      authorization = await authorizer.rule(task, action, options, known);
+      authorization = await authorizer.rule(task, action, options, { claim, tool: found, refused });
     } catch (cause) {
       throw claim && isReuse(cause) ? reused(callId) : cause;
     }
@@ -224,7 +224,7 @@ export function createActs(deps: ActsDeps): Acts {
     }
     const run = () =>
       found
-        ? found.call(authorization.action, options.signal, options.context, (protocol) =>
+        ? FoundTool.run(found, authorization.action, options.signal, options.context, (protocol) =>
             referenceTo(deps, task, protocol),
           )
         : (passed ?? (effect as HeldEffect))(authorization.action.arguments, options.signal);

@@ -50,7 +50,7 @@ export async function isToolVisible(
   const found = await tools.find(tool, server).catch(() => undefined);
   if (!found) return false;
   const attributes = found.attributes('');
-  const { verdict } = await gate({
+  const action: Action = {
     id: ids.next('action'),
     kind: 'tool',
     tool,
@@ -62,6 +62,6 @@ export async function isToolVisible(
     evidence: 'held',
     ...about,
     ...(attributes && { attributes }),
-  });
-  return verdict !== 'block';
+  };
+  return (await gate(action, undefined, found)).verdict !== 'block';
 }
