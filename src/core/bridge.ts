@@ -35,7 +35,7 @@ import type {
 import { createAccess, requireCommandScope, requireReadScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
-import { createActs } from './actions/execute.ts';
+import { actionHandlers, createActs } from './actions/execute.ts';
 import { requireRoom } from './actions/free-space.ts';
 import { createGate, decidedEvent, type Gate } from './actions/gate.ts';
 import { createPolicyData, type ReadPolicyData } from './actions/policy-data.ts';
@@ -342,6 +342,7 @@ export function createCore(deps: CoreDeps): Core {
     ...branchHandlers(context),
     ...artifactHandlers(context),
     ...tasks,
+    ...actionHandlers({ ...context, acts }),
     ...recordHandlers({
       ...shared,
       read: deps.read,

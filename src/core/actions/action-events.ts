@@ -1,9 +1,9 @@
 /** Events and texts about an act, for the log and for people. Pure: from an action and a decision to event drafts. */
-import type { Action, Decision } from '../../model/actions.ts';
+import type { Action, Decision, ToolResult } from '../../model/actions.ts';
 import type { Answer } from '../../model/asks.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import { type EventDraft, withMembers } from '../../model/events.ts';
-import type { ToolDecisionPayload, ToolRequestedPayload } from '../../model/payloads.ts';
+import type { ToolDecisionPayload, ToolEndedPayload, ToolRequestedPayload } from '../../model/payloads.ts';
 import type { Artifact, Pointer, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { visibleLine } from '../../model/values/visible-text.ts';
@@ -14,6 +14,15 @@ export interface Shown {
   readonly asked: JsonObject;
   readonly rewritten?: JsonObject;
   readonly artifacts: readonly Artifact[];
+}
+
+/** A call whose end is recorded. `paired`: an agent of this gateway made it and receives its result. */
+export interface EndedCall {
+  readonly id: string;
+  readonly tool: string;
+  readonly evidence: string;
+  readonly paired?: boolean;
+  readonly code?: string | undefined;
 }
 
 export function asShown(decision: Decision, { rewritten: args }: Shown): Decision {
@@ -118,6 +127,54 @@ export function describeForPeople(action: Action, shown: JsonObject): JsonObject
     claims: claims && Object.keys(claims).length > 0 ? { ...claims } : undefined,
   };
   return Object.fromEntries(Object.entries(described).filter(([, v]) => v !== undefined)) as Record<string, Json>;
+}
+
+/** The end of a call, after what else its result reports. `output`: what the log may hold of the result's output. */
+export function endEvents(
+  task: Task,
+  call: EndedCall,
+  result: ToolResult,
+  output: Json,
+  clean: (value: JsonObject) => JsonObject,
+): EventDraft[] {
+  const at = inTask(task);
+  const status = result.status === 'ok' ? 'ok' : 'error';
+  const event = status === 'ok' ? 'tool.completed' : 'tool.failed';
+  const events: EventDraft[] = [];
+  for (const effect of result.effects ?? []) {
+    const payload = { ...effect, tool_call_id: call.id, evidence: call.evidence };
+    events.push({ event: 'vendor.tollbridge.side_effect', payload, ...at });
+  }
+  if (result.usage) {
+    const payload = { ...result.usage, call_id: call.id } as JsonObject;
+    events.push({ event: 'vendor.tollbridge.usage', payload, ...at });
+  }
+  if (result.remote) {
+    const payload = { ...result.remote, tool_call_id: call.id, name: call.tool };
+    events.push({ event: 'vendor.tollbridge.remote_decided', payload: clean(payload), ...at });
+  }
+  const payload: ToolEndedPayload = {
+    tool_call_id: call.id,
+    name: call.tool,
+    status,
+    output,
+    ...(result.error && { error: result.error }),
+    ...(call.code && { code: call.code }),
+    outcome: outcomeOfEnd(event, { status, code: call.code }),
+  };
+  events.push({ event, payload, ...at, ...(result.ext && { ext: result.ext }) });
+  return events;
+}
+
+/** The agent received the result of its call, which is in the event before, or a refusal. */
+export function toolResult(
+  task: Task,
+  { id, tool: name }: Pick<EndedCall, 'id' | 'tool'>,
+  status: string,
+  error?: string,
+): EventDraft {
+  const payload = { tool_call_id: id, name, status: status === 'ok' ? 'ok' : 'error', ...(error && { error }) };
+  return { event: 'agent.tool_result', payload, ...inTask(task) };
 }
 
 /** Marks an event after the end of its task: beside the sealed receipt, not part of it. */

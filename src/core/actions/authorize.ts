@@ -70,11 +70,11 @@ export interface RuleOptions {
   readonly actor: Actor;
   readonly signal: AbortSignal;
   /** How long the asker may be kept waiting, from the moment it asks; absent means until the question is answered or expires. */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
   /** How long policy may take; absent means as long as its engines need. */
-  readonly decideMs?: number;
+  readonly decideMs?: number | undefined;
   /** A deferral is returned to the asker instead of being waited out here. */
-  readonly deferred?: 'returned';
+  readonly deferred?: 'returned' | undefined;
   /** The asker can run rewritten arguments. */
   readonly takesArguments: boolean;
   /** The agent's own words about the act: shown as such, never as the question. */
@@ -83,11 +83,11 @@ export interface RuleOptions {
   readonly requested?: boolean;
   /** The claim on the call id is in the log already. */
   readonly claimed?: boolean;
-  readonly ext?: JsonObject;
+  readonly ext?: JsonObject | undefined;
   /** The request context, passed unread to the backend that runs the act. */
-  readonly context?: object;
+  readonly context?: object | undefined;
   /** The tool of the call, where its door has looked it up. */
-  readonly tool?: MountedTool;
+  readonly tool?: MountedTool | undefined;
   /** Fires when the asker no longer needs the answer. */
   readonly withdrawn?: AbortSignal | undefined;
   /**
@@ -96,7 +96,7 @@ export interface RuleOptions {
    */
   readonly request?: boolean;
   /** Called with the id of the question that people are asked. */
-  readonly asked?: (askId: string) => void;
+  readonly asked?: ((askId: string) => void) | undefined;
 }
 
 /** The time by which the asker must be answered, on the monotonic clock of the process. */
@@ -107,6 +107,16 @@ export type Authorization =
   | { readonly kind: 'no'; readonly reason: string; readonly decision: Decision; readonly answer?: Answer }
   /** The asker stopped waiting; the question stays open. */
   | { readonly kind: 'open'; readonly ask_id: string; readonly decision: Decision };
+
+/** The decision for a caller that understands only yes, no, or other arguments. */
+export function asDecision(authorization: Authorization): Decision {
+  const { decision } = authorization;
+  if (authorization.kind === 'open' || decision.verdict === 'defer') return decision;
+  if (authorization.kind === 'no') return { ...decision, verdict: 'block', reason: authorization.reason };
+  // An approval of rewritten arguments covers no others.
+  if (decision.arguments) return { ...decision, verdict: 'modify', arguments: authorization.action.arguments };
+  return decision.verdict === 'escalate' ? { ...decision, verdict: 'allow' } : decision;
+}
 
 /** Facts about an act that the gateway runs itself: the call id it claims, and its tool, where a mounted one runs it. */
 export interface Held {

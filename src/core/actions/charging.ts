@@ -9,6 +9,7 @@ import type { JsonObject } from '../../model/schema.ts';
 import { own } from '../../model/values/own.ts';
 import type { At, LimitPassed, QuotaRules, Row, Unit } from '../../ports/index.ts';
 import { inTask } from '../tasks/lifecycle.ts';
+import type { ReadPolicyData } from './policy-data.ts';
 
 type Amounts = Readonly<Record<string, number>>;
 
@@ -26,6 +27,33 @@ export interface Metering {
   events(at: Pick<At, 'get' | 'now'>): readonly EventDraft[];
   /** After the commit: the hard limit that was exceeded, if any. The work has to stop. */
   passed?(): LimitPassed | undefined;
+}
+
+export const UNMETERED: Metering = { reads: [], events: () => [] };
+
+export interface MeteringDeps {
+  readonly quotas: Pick<QuotaRules, 'charge' | 'softPassed' | 'passed'>;
+  readonly policyData: ReadPolicyData;
+}
+
+/** Charges reported usage to the task's quotas, in the commit that records the report. */
+export function createMetering({ quotas: rules, policyData }: MeteringDeps) {
+  return async (task: Task, reports: readonly JsonObject[]): Promise<Metering> => {
+    if (reports.length === 0) return UNMETERED;
+    const quotas = (await policyData(task)).quotas.map(({ id }) => id);
+    const charge: Charge = { quotas, amounts: (limits) => reportedAmounts(reports, limits) };
+    let passed: LimitPassed | undefined;
+    return {
+      reads: quotas.map((id) => ({ object: 'quota', id })),
+      events(at) {
+        passed = undefined;
+        return chargeEvents(rules, at, task, charge, (quota) => {
+          passed ??= rules.passed(quota, at.now);
+        });
+      },
+      passed: () => passed,
+    };
+  };
 }
 
 /** Adds a charge to a commit: the usage and its charge are written together or not at all. */

@@ -21,8 +21,9 @@ import { isTerminal } from '../../model/words.ts';
 import type { ActResult, At, Clock, Ids, Row, Sink, Store } from '../../ports/index.ts';
 import { afterEnd } from '../actions/action-events.ts';
 import type { Alarms, Judged } from '../actions/alarms.ts';
+import { reused } from '../actions/call-ids.ts';
 import { charging } from '../actions/charging.ts';
-import { type Acts, reused } from '../actions/execute.ts';
+import type { Acts } from '../actions/execute.ts';
 import type { Asks } from '../approvals/asks.ts';
 import { newArtifact } from '../commands/artifacts.ts';
 import { createBatcher } from '../events/batcher.ts';
@@ -150,8 +151,8 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
       // It was allowed before a crash: it may have run, so it does not run again.
       const result = { status: 'error', output: null, error: 'the outcome of this call is unknown after a restart' };
       const paired = recorded.used === true;
-      const call = { id: callId, tool: proposed.tool ?? proposed.kind, evidence: 'held', paired };
-      await acts.ended(task, call, result, 'outcome_unknown');
+      const tool = proposed.tool ?? proposed.kind;
+      await acts.ended(task, { id: callId, tool, evidence: 'held', paired, code: 'outcome_unknown' }, result);
       return { kind: 'done', result };
     }
     const again = { ...options, requested: recorded.requested && same, claimed: recorded.requested };
