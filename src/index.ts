@@ -91,6 +91,7 @@ export {
 export { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
 export { check, validator } from './model/validate.ts';
 export { asText, beginning } from './model/values/as-text.ts';
+export { everyRow } from './model/values/every-row.ts';
 export { isObject } from './model/values/is-object.ts';
 export { LruMap } from './model/values/lru-map.ts';
 export { own } from './model/values/own.ts';

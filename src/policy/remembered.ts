@@ -7,6 +7,7 @@
 import type { Action, Decision } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import type { PermissionRule, Task } from '../model/resources.ts';
+import { everyRow } from '../model/values/every-row.ts';
 import type { ActReader, Clock, Row, RuleDraft, Store } from '../ports/index.ts';
 import { loadPolicies } from './rules/load.ts';
 import { createReloadablePolicy, type ReloadablePolicy } from './rules/reload.ts';
@@ -47,18 +48,9 @@ export function createRememberedAnswers({ store, read, clock }: RememberedDeps):
 
   async function look(): Promise<void> {
     const now = clock.now();
-    const found: (PermissionRule & Row)[] = [];
-    for (let after: string | undefined; ; ) {
-      const page = await store.list<PermissionRule & Row>({
-        object: 'permission_rule',
-        limit: 200,
-        ...(after && { after }),
-      });
-      found.push(...page);
-      if (page.length < 200) break;
-      after = page.at(-1)?.id;
-    }
-    const next = new Map(found.filter((rule) => isInForce(rule, now)).map((rule) => [rule.id, rule] as const));
+    const next = new Map<string, PermissionRule>();
+    const all = everyRow((paging) => store.list<PermissionRule & Row>({ object: 'permission_rule', ...paging }));
+    for await (const rule of all) if (isInForce(rule, now)) next.set(rule.id, rule);
     if (next.size === rules.size && [...next.keys()].every((id) => rules.has(id))) return;
     rules = next;
     const { outcome } = await compiled.reload();

@@ -11,6 +11,7 @@ import type { Skill } from '../../../model/resources.ts';
 import type { JsonObject } from '../../../model/schema.ts';
 import type { TSchema } from '../../../model/type.ts';
 import { check } from '../../../model/validate.ts';
+import { everyRow } from '../../../model/values/every-row.ts';
 import { own } from '../../../model/values/own.ts';
 import type { Row } from '../../../ports/index.ts';
 import type { CoreRuntime } from '../../../runtime/assemble.ts';
@@ -106,12 +107,9 @@ export async function acceptPin(server: string, tool: string, options: CommonOpt
 
 async function changedPins(bridge: CoreRuntime['bridge']): Promise<(Skill & Row)[]> {
   const found: (Skill & Row)[] = [];
-  for (let after: string | undefined; ; ) {
-    const page = await bridge.list<Skill & Row>(localActor(), { object: 'skill', limit: 200, ...(after && { after }) });
-    found.push(...page.data.filter(({ metadata }) => metadata.pinned === true && metadata.pending !== undefined));
-    if (!page.next) return found;
-    after = page.next;
-  }
+  const all = everyRow((paging) => bridge.list<Skill & Row>(localActor(), { object: 'skill', ...paging }));
+  for await (const pin of all) if (pin.metadata.pinned === true && pin.metadata.pending !== undefined) found.push(pin);
+  return found;
 }
 
 /** The command as given, an address, or a server of the configuration. */
