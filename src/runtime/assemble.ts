@@ -6,12 +6,13 @@
 import { join } from 'node:path';
 import { createPermissions } from '../core/actions/permissions.ts';
 import { createPolicyData } from '../core/actions/policy-data.ts';
-import { type Core, createCore, type Settings } from '../core/bridge.ts';
+import { type Core, createCore } from '../core/bridge.ts';
 import { createIds, systemClock } from '../core/clock.ts';
 import { createLog, type Log } from '../core/events/log.ts';
 import { projector } from '../core/events/projector.ts';
 import { cleanLogger } from '../core/redaction/clean-logger.ts';
 import { createRedactor, type Redactor } from '../core/redaction/redact.ts';
+import type { Settings } from '../core/settings.ts';
 import { VERSION } from '../model/version.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import { createPolicyChain } from '../policy/chain.ts';

@@ -1,13 +1,13 @@
 /** Events and texts about an act, for the log and for people. Pure: from an action and a decision to event drafts. */
 import type { Action, Decision, ToolResult } from '../../model/actions.ts';
-import type { Answer } from '../../model/asks.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import { type EventDraft, withMembers } from '../../model/events.ts';
 import type { ToolDecisionPayload, ToolEndedPayload, ToolRequestedPayload } from '../../model/payloads.ts';
-import type { Artifact, Pointer, Task } from '../../model/resources.ts';
+import type { Artifact, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { visibleLine } from '../../model/values/visible-text.ts';
 import { inTask } from '../tasks/lifecycle.ts';
+import { decidedEvent } from './gate.ts';
 
 /** Arguments as requested and as rewritten, without secrets; values too long for an event are in the artifacts. */
 export interface Shown {
@@ -49,6 +49,10 @@ export function requestedEvent(task: Task, action: Action, input: JsonObject, ex
     ...inTask(task),
     ...(ext && { ext }),
   };
+}
+
+export function decidedIn(task: Task, action: Action, decision: Decision): EventDraft {
+  return { ...decidedEvent(action, decision), ...inTask(task) };
 }
 
 /** The same request in the model's words; its result is `agent.tool_result` under the same id. */
@@ -180,26 +184,6 @@ export function toolResult(
 /** Marks an event after the end of its task: beside the sealed receipt, not part of it. */
 export function afterEnd(event: EventDraft): EventDraft {
   return withMembers(event, { after_end: true });
-}
-
-/** The decision when people denied, or did not answer in time. */
-export function notApproved({ arguments: _, ask: _ask, ...decision }: Decision, answer: Answer): Decision {
-  const codes: Partial<Record<Answer['kind'], string>> = {
-    denied: 'approval_denied',
-    expired: 'approval_timed_out',
-    canceled: 'approval_withdrawn',
-  };
-  const reason = 'reason' in answer && answer.reason ? answer.reason : 'not approved';
-  return { ...decision, verdict: 'block', code: codes[answer.kind] ?? 'approval_denied', reason };
-}
-
-export function quotasOf({ quotas = [] }: Action): Pointer[] {
-  return quotas.map(({ id }) => ({ object: 'quota', id }));
-}
-
-/** A question about a quota covers the arguments that the rules allowed, rewritten ones included. */
-export function coveringSame(refusal: Decision, { arguments: args, arguments_digest }: Decision): Decision {
-  return { ...refusal, ...(args && { arguments: args }), ...(arguments_digest && { arguments_digest }) };
 }
 
 /** A rule that rewrites arguments refuses an asker that accepts only a yes or a no. */

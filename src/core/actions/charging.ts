@@ -3,6 +3,7 @@
  * nothing; its callers check beforehand that the quota has room.
  */
 
+import type { Action, Decision } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
 import type { Pointer, Quota, Task } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
@@ -95,6 +96,41 @@ export function chargeEvents(
     charged?.({ ...quota, usage: counted, ...window });
     return [used, ...warned];
   });
+}
+
+/** The decision on this act where its quotas have room, or theirs. Runs inside a commit, like the charge. */
+export function withinQuotas(
+  rules: Pick<QuotaRules, 'refuse'>,
+  at: Pick<At, 'get' | 'now'>,
+  action: Action,
+  decision: Decision,
+): Decision {
+  for (const { id } of action.quotas ?? []) {
+    const quota = at.get<Quota & Row>('quota', id);
+    const refusal = quota && rules.refuse(quota, action.cost ?? {}, at.now);
+    if (refusal?.verdict !== 'escalate') {
+      if (refusal) return refusal;
+      continue;
+    }
+    // A question about the quota covers the arguments that the rules allowed, rewritten ones included.
+    const { arguments: args, arguments_digest } = decision;
+    return { ...refusal, ...(args && { arguments: args }), ...(arguments_digest && { arguments_digest }) };
+  }
+  return decision;
+}
+
+export function actCharges(
+  rules: Pick<QuotaRules, 'charge' | 'softPassed'>,
+  at: Pick<At, 'get' | 'now'>,
+  task: Task,
+  { id: action_id, cost = {}, quotas = [] }: Action,
+): EventDraft[] {
+  const charge = { quotas: quotas.map(({ id }) => id), amounts: () => cost, about: { action_id } };
+  return chargeEvents(rules, at, task, charge);
+}
+
+export function quotasOf({ quotas = [] }: Action): Pointer[] {
+  return quotas.map(({ id }) => ({ object: 'quota', id }));
 }
 
 /**

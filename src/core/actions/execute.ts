@@ -14,23 +14,22 @@ import type { ActResult, HeldEffect, Ids, LimitPassed, Logger, ReceiptIssuer, Ro
 import { newArtifact } from '../commands/artifacts.ts';
 import { accepted, type Context, type Handlers, once } from '../context.ts';
 import { artifactEvents } from '../events/log.ts';
-import { inTask, ours, taskLocation } from '../tasks/lifecycle.ts';
+import { inTask, openTask, ours, taskLocation } from '../tasks/lifecycle.ts';
 import { referenceTo } from '../tasks/work-context.ts';
 import { argumentsTrouble } from '../tools/arguments.ts';
 import { FoundTool } from '../tools/catalog.ts';
-import { afterEnd, type EndedCall, endEvents, toolResult } from './action-events.ts';
+import { afterEnd, decidedIn, type EndedCall, endEvents, toolResult } from './action-events.ts';
 import {
   type Authorization,
   type AuthorizerDeps,
   asDecision,
   createAuthorizer,
-  ended,
   type RuleOptions,
 } from './authorize.ts';
 import { createCallIds, isReuse, reused } from './call-ids.ts';
 import { createMetering, type Metering, UNMETERED } from './charging.ts';
 import { effectOf } from './effect-floor.ts';
-import { blocked, decidedEvent } from './gate.ts';
+import { blocked } from './gate.ts';
 import type { ReadPolicyData } from './policy-data.ts';
 import { boundedResult, type ResultLimits } from './result-size.ts';
 import type { Taints } from './taints.ts';
@@ -132,9 +131,7 @@ export function createActs(deps: ActsDeps): Acts {
     await log.commit({
       reads: [{ object: 'task', id: task.id }],
       decide(at) {
-        const now = at.get<Task & Row>('task', task.id);
-        if (!now || isTerminal(now.status)) throw ended(task, now);
-        return { events: [{ ...decidedEvent(action, decision), ...inTask(now) }] };
+        return { events: [decidedIn(openTask(at, task.id), action, decision)] };
       },
     });
     return decision;

@@ -15,10 +15,10 @@ import type { Asks } from '../approvals/asks.ts';
 import { linkedBy } from '../commands/artifact-changes.ts';
 import { messageEvents } from '../commands/transcript.ts';
 import { accepted, type Handlers, once, orEarlier } from '../context.ts';
+import { besideReceipt, factEvents, whileOpen } from '../events/facts.ts';
 import type { Run } from '../events/rows.ts';
 import { type CancelDeps, type CancelTask, createCancel, stopEvent } from './cancel.ts';
 import { inTask } from './lifecycle.ts';
-import { besideReceipt, factEvents, whileOpen } from './sink.ts';
 import { createSubmit, type SubmitDeps } from './submit.ts';
 import { agentActor } from './task-run.ts';
 
@@ -108,7 +108,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
           const { result, repeated } = await asks.answer(actor, answer, claim, { events, result: { id } });
           return await done(result, repeated);
         }
-        const unit = whileOpen(task, () => events);
+        const unit = whileOpen(task, events);
         const { result, repeated } = await log.commit({
           ...claim,
           ...unit,
@@ -129,12 +129,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       const events: EventDraft[] = [];
       for (const fact of facts) events.push(...(await factEvents(deps, task, reporter, fact, events)).events);
       const metering = await acts.metering(task, body.late ? [] : usageIn(facts));
-      const unit = body.late
-        ? besideReceipt(task, events)
-        : charging(
-            whileOpen(task, () => events),
-            metering,
-          );
+      const unit = body.late ? besideReceipt(task, events) : charging(whileOpen(task, events), metering);
       const { repeated } = await log.commit({
         ...once(deps, command, task.workspace_id, `${task.id}/report`),
         ...unit,
