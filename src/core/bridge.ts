@@ -45,6 +45,7 @@ import { createEndings, type Endings } from './tasks/end-task.ts';
 import { type Recovered, recover } from './tasks/recovery.ts';
 import { createRunner } from './tasks/runner.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
+import { createAcceptedEffects } from './tools/accepted.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
 import { createPins } from './tools/pins.ts';
@@ -120,6 +121,7 @@ export function createCore(deps: CoreDeps): Core {
   const context: Context = { store, log, access, clock, ids, hash, logRoot: (events) => issuer.logRoot(events) };
   const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
+  const effectOf = createAcceptedEffects(store, hash);
   const sessionInputs = createSessionInputs({
     access,
     clock,
@@ -168,6 +170,7 @@ export function createCore(deps: CoreDeps): Core {
     asks,
     wholeActs,
     tools,
+    effectOf,
     taints,
     digest,
     read: deps.read,
@@ -310,7 +313,7 @@ export function createCore(deps: CoreDeps): Core {
         return await tools.find(name, server);
       },
       // The tool list does not depend on free disk space.
-      visible: createVisibleTools({ tools, gate: pins.guardView(judge), ids, access, policyData }),
+      visible: createVisibleTools({ tools, gate: pins.guardView(judge), ids, effectOf, access, policyData }),
       async servers(actor) {
         requireReadScope(actor, 'skill');
         return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));

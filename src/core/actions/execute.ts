@@ -16,6 +16,7 @@ import { accepted, type Context, type Handlers, once } from '../context.ts';
 import { artifactEvents } from '../events/log.ts';
 import { inTask, openTask, ours, taskLocation } from '../tasks/lifecycle.ts';
 import { referenceTo } from '../tasks/work-context.ts';
+import type { EffectOfTool } from '../tools/accepted.ts';
 import { argumentsTrouble } from '../tools/arguments.ts';
 import { FoundTool } from '../tools/catalog.ts';
 import { afterEnd, decidedIn, type EndedCall, endEvents, toolResult } from './action-events.ts';
@@ -48,6 +49,8 @@ export interface ActsDeps extends AuthorizerDeps {
   readonly remember?: (task: Task, actor: Actor, wanted: JsonObject, callId: string) => Promise<string>;
   /** Stops work whose usage is past a hard limit. Absent in a replay, which uses nothing. */
   readonly limitPassed?: LimitReached;
+  /** The effect of a mounted tool, with what a person has accepted. Absent in a replay, whose acts are on record. */
+  readonly effectOf?: EffectOfTool;
   /** Which sessions are tainted by untrusted content. Absent in a replay, as above. */
   readonly taints?: Taints;
 }
@@ -158,7 +161,8 @@ export function createActs(deps: ActsDeps): Acts {
       held.kind = 'tool';
       held.server = found.server;
       held.definition = found.definition;
-      held.effect = found.effect;
+      const effect = deps.effectOf?.(found) ?? found.effect;
+      held.effect = typeof effect === 'string' ? effect : await effect;
       const attributes = found.attributes(task.session_id);
       if (attributes) held.attributes = proposed.attributes ? { ...proposed.attributes, ...attributes } : attributes;
     }

@@ -9,12 +9,14 @@ import type { Bridge, Ids } from '../../ports/index.ts';
 import { type Access, requireReadScope } from '../access.ts';
 import type { Gate } from '../actions/gate.ts';
 import type { ReadPolicyData } from '../actions/policy-data.ts';
+import type { EffectOfTool } from './accepted.ts';
 import type { Tools } from './catalog.ts';
 
 export interface VisibilityDeps {
   readonly tools: Tools;
   readonly gate: Gate;
   readonly ids: Ids;
+  readonly effectOf: EffectOfTool;
   readonly access: Pick<Access, 'workspaceVisible'>;
   readonly policyData: ReadPolicyData;
 }
@@ -37,7 +39,7 @@ const NOT_YET: ActFacts = {
 type About = Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas' | 'root'>;
 
 export function createVisibleTools(deps: VisibilityDeps): Bridge['visible'] {
-  const { tools, gate, ids, access, policyData } = deps;
+  const { tools, gate, ids, effectOf, access, policyData } = deps;
 
   async function mayTry(about: About, { name: tool, source }: Skill): Promise<boolean> {
     const found = await tools.find(tool, source ?? undefined).catch(() => undefined);
@@ -51,7 +53,7 @@ export function createVisibleTools(deps: VisibilityDeps): Bridge['visible'] {
       definition: found.definition,
       arguments: NO_ARGUMENTS,
       facts: NOT_YET,
-      effect: found.effect,
+      effect: await effectOf(found),
       evidence: 'held',
       ...about,
       ...(attributes && { attributes }),
