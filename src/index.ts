@@ -31,7 +31,16 @@ export type {
 } from './model/commands.ts';
 export { COMMANDS, DECLARED_KINDS, memoryRead, ProposedAction, ReplayOverride } from './model/commands.ts';
 export type { CoreEvent, Cursor, EventDraft, EventTable, Stream, VendorKind } from './model/events.ts';
-export { eventKind, isEventKind, leaveOut, leftOut, rowFor, vendorEvent, withMembers } from './model/events.ts';
+export {
+  eventKind,
+  isEventKind,
+  isTaskEvent,
+  leaveOut,
+  leftOut,
+  rowFor,
+  vendorEvent,
+  withMembers,
+} from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
 export type * from './model/payloads.ts';
 export { Receipt } from './model/receipt.ts';

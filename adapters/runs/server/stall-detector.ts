@@ -4,7 +4,7 @@
  * marked as stalled; where configured, a run that stays stalled is failed.
  */
 import { isOver } from '../../../mappings/runs.ts';
-import { type Actor, everyRow, type Row, type Task } from '../../../src/index.ts';
+import { type Actor, everyRow, own, type Row, type Task } from '../../../src/index.ts';
 import type { RouteContext } from './call.ts';
 import { mark } from './operations/run-actions.ts';
 import { CLASS_LIMIT, LOST, runIdOf, runMetadataOf } from './run-metadata.ts';
@@ -47,7 +47,7 @@ export function createStallDetector(context: RouteContext): StallDetector {
 
   /** A run has the time of its class from its start, waiting for people included. */
   function tookTooLong(task: Task): boolean {
-    const most = settings.classMs[runMetadataOf(task)?.run_class ?? 'default'];
+    const most = own(settings.classMs, runMetadataOf(task)?.run_class ?? 'default');
     return most !== undefined && typeof task.started_at === 'string' && silentMs(task.started_at) >= most;
   }
 
