@@ -67,6 +67,7 @@ import { type Recovered, recover } from './tasks/recovery.ts';
 import { createRunner } from './tasks/runner.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
 import { createAcceptedEffects } from './tools/accepted.ts';
+import { limitCalls } from './tools/call-limits.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
 import { createPins } from './tools/pins.ts';
@@ -215,7 +216,11 @@ export function createCore(deps: CoreDeps): Core {
   });
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
   const judge = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest });
-  const decide = requireRoom(pins.guard(judge), store, settings.resultLimits);
+  const limited = limitCalls(judge, {
+    limitOf: (server, tool) => mounted.tools.find(({ name }) => name === server)?.limit?.(tool),
+    now: () => Date.parse(clock.now()),
+  });
+  const decide = requireRoom(pins.guard(limited), store, settings.resultLimits);
   const judgeView = pins.guardView(judge);
   const gate: Gate = (action, withinMs) => {
     const pending = deps.upToDate?.();
@@ -256,6 +261,7 @@ export function createCore(deps: CoreDeps): Core {
     wholeActs,
     tools,
     effectOf,
+    inspect: (action, result) => deps.policy.inspect?.(action, result) ?? result,
     taints,
     digest,
     read: deps.read,

@@ -103,6 +103,7 @@ export function createRememberedPolicy({ inner, store, read, clock }: Remembered
     get extraTimeMs() {
       return inner.extraTimeMs ?? 0;
     },
+    inspect: (action, result) => inner.inspect?.(action, result) ?? result,
     judge: (action) => (rules.size === 0 ? inner.judge?.(action) : undefined),
     async decide(action, signal, withinMs) {
       const decision = await inner.decide(action, signal, withinMs);

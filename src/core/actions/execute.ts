@@ -20,6 +20,7 @@ import type {
   Ids,
   LimitPassed,
   Logger,
+  PolicyEngine,
   ReceiptIssuer,
   Row,
   Store,
@@ -55,6 +56,8 @@ export interface ActsDeps extends AuthorizerDeps {
   readonly remember?: (task: Task, actor: Actor, wanted: JsonObject, callId: string) => Promise<string>;
   /** Stops work whose usage is past a hard limit. Absent in a replay, which uses nothing. */
   readonly limitPassed?: LimitReached;
+  /** Policy's look at a result. Absent in a replay: the recorded results were looked at. */
+  readonly inspect?: NonNullable<PolicyEngine['inspect']>;
   /** The effect of a mounted tool, with what a person has accepted. Absent in a replay, whose acts are on record. */
   readonly effectOf?: EffectOfTool;
   /** Which sessions are tainted by untrusted content. Absent in a replay, as above. */
@@ -233,7 +236,8 @@ export function createActs(deps: ActsDeps): Acts {
           )
         : (passed ?? (effect as HeldEffect))(authorization.action.arguments, options.signal);
     const unwanted = () => options.signal.aborted || options.withdrawn?.aborted === true;
-    const result = unwanted() ? STOPPED : await attempt(run);
+    const came = unwanted() ? STOPPED : await attempt(run);
+    const result = found ? await inspected(authorization.action, came) : came;
     const canceled = result.status !== 'ok' && unwanted();
     const call = { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired };
     await record(task, call, result, result.code ?? (canceled ? 'canceled' : undefined));
@@ -311,6 +315,17 @@ export function createActs(deps: ActsDeps): Acts {
       }
     }
     throw new Fault('deadline_exceeded', `call ${callId} has no result yet`);
+  }
+
+  /** Policy looks at a result before it is recorded or passed on. A result that could not be looked at is withheld. */
+  async function inspected(action: Action, result: ToolResult): Promise<ToolResult> {
+    try {
+      return (await deps.inspect?.(action, result)) ?? result;
+    } catch (cause) {
+      deps.logger.error({ err: cause, action: action.id }, 'a result could not be inspected; it is withheld');
+      const error = 'the call ran, and its result was withheld: it could not be inspected';
+      return { status: 'error', output: null, error, code: 'result_withheld' };
+    }
   }
 
   async function attempt(run: () => Promise<ToolResult>): Promise<ToolResult> {
