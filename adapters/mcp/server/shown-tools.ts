@@ -9,5 +9,5 @@ export function shownTools(tools: readonly Json[], visible: readonly Skill[]): r
     if (!skill || !isObject(tool)) return [];
     return [isReworded(skill) ? { ...tool, name: skill.name, description: skill.description } : tool];
   });
-  return shown.length === tools.length && shown.every((tool, at) => tool === tools[at]) ? tools : shown;
+  return shown.length === tools.length && shown.every((tool, at) => tool === tools.at(at)) ? tools : shown;
 }

@@ -9,6 +9,7 @@ import { Fault } from '../../model/faults.ts';
 import type { Skill } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { ownDefinition } from '../../model/upstream-definition.ts';
+import { own } from '../../model/values/own.ts';
 import type { Row } from '../../ports/index.ts';
 import { blocked, type Gate } from '../actions/gate.ts';
 import { declaredEvent } from '../commands/declared-event.ts';
@@ -154,7 +155,7 @@ function changedMembers(was: Pick<Skill, 'metadata'>, now: Pick<Skill, 'metadata
 export function differences(was: Pick<Skill, 'metadata'>, now: Pick<Skill, 'metadata'>): string[] {
   const [left, right] = [flat(was), flat(now)];
   return changedMembers(was, now).map((member) => {
-    const side = (from: JsonObject) => shown(JSON.stringify(from[member] ?? null));
+    const side = (from: JsonObject) => shown(JSON.stringify(own(from, member) ?? null));
     return `${member} was ${side(left)} and is ${side(right)}`;
   });
 }
