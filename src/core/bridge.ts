@@ -46,6 +46,7 @@ import { type Recovered, recover } from './tasks/recovery.ts';
 import { createRunner } from './tasks/runner.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
 import { createAcceptedEffects } from './tools/accepted.ts';
+import { createCallCounts } from './tools/call-counts.ts';
 import { limitCalls } from './tools/call-limits.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
@@ -123,6 +124,7 @@ export function createCore(deps: CoreDeps): Core {
   const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
   const effectOf = createAcceptedEffects(store, hash);
+  const counts = createCallCounts();
   const sessionInputs = createSessionInputs({
     access,
     clock,
@@ -176,6 +178,7 @@ export function createCore(deps: CoreDeps): Core {
     wholeActs,
     tools,
     effectOf,
+    counts,
     inspect: (action, result) => deps.policy.inspect?.(action, result) ?? result,
     taints,
     digest,
@@ -324,6 +327,7 @@ export function createCore(deps: CoreDeps): Core {
         requireReadScope(actor, 'skill');
         return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));
       },
+      toolCalls: counts.all,
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),
       async agents(actor) {
         requireReadScope(actor, 'skill');

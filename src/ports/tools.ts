@@ -35,6 +35,15 @@ export interface CallLimit {
   readonly perMs: number;
 }
 
+/** Calls of one tool with one outcome, in this process. Refused calls took no time of the server's. */
+export interface ToolCallCount {
+  readonly server: string;
+  readonly tool: string;
+  readonly outcome: 'ok' | 'error' | 'refused';
+  readonly calls: number;
+  readonly seconds: number;
+}
+
 /** By the protocol that carries the reference. */
 export type ReferenceOf = (protocol: string) => Promise<CallerReference>;
 
