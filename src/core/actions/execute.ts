@@ -89,7 +89,7 @@ export interface Acts {
 }
 export function createActs(deps: ActsDeps): Acts {
   const { store, log, tools, clock, ids, policyData } = deps;
-  const authorizer = createAuthorizer(deps);
+  const authorize = createAuthorizer(deps);
   const callIds = createCallIds(deps);
   const metering = createMetering(deps);
 
@@ -137,7 +137,7 @@ export function createActs(deps: ActsDeps): Acts {
 
   async function rule(task: Task, proposed: ProposedAction, options: RuleOptions): Promise<Authorization> {
     const action = await describe(task, proposed, options.actor, options.request);
-    return (await authorizer.rule(task, action, options)) as Authorization;
+    return (await authorize(task, action, options)) as Authorization;
   }
 
   async function mayNotAsk(...[task, { key, question }, actor]: Parameters<Acts['mayNotAsk']>) {
@@ -191,7 +191,7 @@ export function createActs(deps: ActsDeps): Acts {
       unfit === undefined ? undefined : blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
     let authorization: Authorization | 'taken';
     try {
-      authorization = await authorizer.rule(task, action, options, { claim, tool: found, refused });
+      authorization = await authorize(task, action, options, { claim, tool: found, refused });
     } catch (cause) {
       throw claim && isReuse(cause) ? reused(callId) : cause;
     }
