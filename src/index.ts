@@ -98,6 +98,7 @@ export {
   type TaskView,
 } from './model/task-view/view.ts';
 export { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
+export { isReworded, ownDefinition } from './model/upstream-definition.ts';
 export { check, validator } from './model/validate.ts';
 export { asText, beginning } from './model/values/as-text.ts';
 export { everyRow } from './model/values/every-row.ts';

@@ -46,6 +46,8 @@ import { type Recovered, recover } from './tasks/recovery.ts';
 import { createRunner } from './tasks/runner.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
 import { createAcceptedEffects } from './tools/accepted.ts';
+import { createCallCounts } from './tools/call-counts.ts';
+import { limitCalls } from './tools/call-limits.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
 import { createPins } from './tools/pins.ts';
@@ -122,6 +124,7 @@ export function createCore(deps: CoreDeps): Core {
   const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
   const effectOf = createAcceptedEffects(store, hash);
+  const counts = createCallCounts();
   const sessionInputs = createSessionInputs({
     access,
     clock,
@@ -130,7 +133,11 @@ export function createCore(deps: CoreDeps): Core {
   });
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
   const judge = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest });
-  const decide = requireRoom(pins.guard(judge), store, settings.resultLimits);
+  const limited = limitCalls(judge, {
+    limitOf: (server, tool) => mounted.tools.find(({ name }) => name === server)?.limit?.(tool),
+    now: () => Date.parse(clock.now()),
+  });
+  const decide = requireRoom(pins.guard(limited), store, settings.resultLimits);
   const gate: Gate = (action, withinMs, tool) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => decide(action, withinMs, tool)) : decide(action, withinMs, tool);
@@ -171,6 +178,8 @@ export function createCore(deps: CoreDeps): Core {
     wholeActs,
     tools,
     effectOf,
+    counts,
+    inspect: (action, result) => deps.policy.inspect?.(action, result) ?? result,
     taints,
     digest,
     read: deps.read,
@@ -318,6 +327,7 @@ export function createCore(deps: CoreDeps): Core {
         requireReadScope(actor, 'skill');
         return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));
       },
+      toolCalls: counts.all,
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),
       async agents(actor) {
         requireReadScope(actor, 'skill');

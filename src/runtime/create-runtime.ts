@@ -33,7 +33,7 @@ import type { Config } from './config/config.ts';
 import { hidingEnvironment } from './config/environment.ts';
 import { createLiveConfig } from './live-config.ts';
 import { declare } from './mounts/declared-resources.ts';
-import { type Mounts, mountsOf } from './mounts/mounts.ts';
+import { type Mounts, mountsOf, toolPolicyOf } from './mounts/mounts.ts';
 import { createNameCheck } from './mounts/name-check.ts';
 import { createParts } from './mounts/parts.ts';
 import { createRefusedFrames } from './refused-frames.ts';
@@ -278,7 +278,7 @@ function createMounting({ adapters: configured, mounts }: Pick<RuntimeOptions, '
   return {
     async of(config: Config): Promise<Mounts> {
       if (mounts === 'everything') return mountsOf(config, await adapters());
-      if (Object.keys(config.harnesses).length === 0) return NOTHING;
+      if (Object.keys(config.harnesses).length === 0) return { ...NOTHING, harnesses: toolPolicyOf(config) };
       return { ...NOTHING, harnesses: mountsOf(config, await adapters()).harnesses };
     },
     /** Names of all doors; undefined while the adapters are not loaded. */

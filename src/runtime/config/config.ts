@@ -47,6 +47,7 @@ export interface Config {
   /** As written, by name and then by the protocol spoken with it. */
   readonly agents: Readonly<Record<string, JsonObject>>;
   readonly tools: Readonly<Record<string, JsonObject>>;
+  readonly bundles: NonNullable<ConfigFile['bundles']>;
   readonly harnesses: Readonly<Record<string, JsonObject>>;
   /** As written, by protocol. */
   readonly relays: Readonly<Record<string, JsonObject>>;
@@ -145,6 +146,7 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
     doors: config.doors ?? {},
     agents: config.agents ?? {},
     tools: config.tools ?? {},
+    bundles: config.bundles ?? {},
     harnesses: config.harnesses ?? {},
     relays: config.relays ?? {},
     personas: personasOf(config, where),
@@ -171,6 +173,7 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
 export const WITHOUT_RESTART = [
   'agents',
   'tools',
+  'bundles',
   'harnesses',
   'personas',
   'quotas',

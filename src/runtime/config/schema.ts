@@ -6,6 +6,7 @@
 
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Adapter } from '../../ports/index.ts';
+import { EXPOSE, exposeSchema } from './expose.ts';
 import { ConfigShape } from './shape.ts';
 
 export function configSchema(adapters: readonly Adapter[]): JsonObject {
@@ -43,7 +44,7 @@ export function configSchema(adapters: readonly Adapter[]): JsonObject {
         ),
       }) as JsonObject,
       agents: { ...agents, additionalProperties: fillable(named('backend')) },
-      tools: { ...tools, additionalProperties: fillable(named('tools')) },
+      tools: { ...tools, additionalProperties: fillable(withExpose(named('tools'))) },
       harnesses: { ...harnesses, additionalProperties: fillable(named('policy')) },
       relays: fillable({
         type: 'object',
@@ -55,6 +56,11 @@ export function configSchema(adapters: readonly Adapter[]): JsonObject {
       }) as JsonObject,
     },
   };
+}
+
+/** A server that clients start themselves has only this member; others have it beside their protocol's. */
+function withExpose({ properties, ...section }: JsonObject): JsonObject {
+  return { ...section, maxProperties: 2, properties: { ...(properties as JsonObject), [EXPOSE]: plain(exposeSchema) } };
 }
 
 /** Drops the builder's private symbols. */
