@@ -87,6 +87,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     ...(pair && config.tls && { tls: { ...pair, hstsSeconds: config.tls.hstsSeconds } }),
     host: config.host,
     port: config.port,
+    ...(config.publicUrl && { publicUrl: config.publicUrl }),
     allowedHosts: config.allowedHosts,
     allowedOrigins: config.allowedOrigins,
     authenticated: true,
@@ -145,7 +146,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       opened.unshift(await consoleDoor({ http: deps.http, log: logger, clock: systemClock, services }).open(bridge));
     const { url } = await http.listen();
     const recipients = await recipientsOf(config, deps.secret, (name, ask) => {
-      return `${config.publicUrl ?? url}${LINK_PATH}/${links.token(name, ask)}`;
+      return `${http.url}${LINK_PATH}/${links.token(name, ask)}`;
     });
     if (recipients.length > 0)
       opened.unshift(openWebhooks({ bridge, actor, recipients, clock: systemClock, log: logger, pause }));
@@ -155,7 +156,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       deps,
       url,
       token,
-      consoleLink: local && console ? async () => consoleLink(config.publicUrl ?? url, sessions) : undefined,
+      consoleLink: local && console ? async () => consoleLink(http.url, sessions) : undefined,
       recovered,
       waiting,
       close() {
