@@ -17,7 +17,7 @@ import {
   showExtensions,
   versionOf,
 } from '../server/exchange.ts';
-import { Refusal, toErrorReply, toRpcError } from '../server/refusal.ts';
+import { ABSENT_AGENT, Refusal, toErrorReply, toRestError, toRpcError } from '../server/refusal.ts';
 import { PERFORM } from './operations.ts';
 
 export interface BindingDeps {
@@ -82,6 +82,7 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
       await (version === PROTOCOL ? current : legacy)(incoming, call, context);
     } catch (thrown) {
       refusing(incoming, thrown, log);
+      if (thrown === ABSENT_AGENT) return answer(incoming.response, 404, JSON_TYPE, toRestError(thrown));
       const error = version === PROTOCOL ? toRpcError(thrown) : legacyError(thrown);
       answer(incoming.response, statusOf(thrown), JSON_TYPE, { jsonrpc: '2.0', id, error });
     }

@@ -2,10 +2,11 @@
  * A remote A2A agent as an agent of this gateway. The connection is made on first use and again after a failure; each of our
  * sessions is one context there.
  */
-import type { AgentBackend, Work } from '../../../src/index.ts';
+import type { About, AgentBackend, Work } from '../../../src/index.ts';
 import { taskTrace } from '../../../src/transport/outbound/trace-context.ts';
 import { type A2aBackendConfig, type BackendDeps, peerSettingsOf } from './config.ts';
 import { type Connection, connect, tracedClient } from './connect.ts';
+import { createDescription } from './description.ts';
 import { createInbox } from './outgoing-messages.ts';
 import { createHooks } from './push-receiver.ts';
 import { hand } from './run.ts';
@@ -25,6 +26,12 @@ export function a2aBackend(name: string, config: A2aBackendConfig, deps: Backend
     return trying;
   }
 
+  const about: About = { description: settings.description ?? 'An agent elsewhere, reached over A2A.' };
+  const describe = createDescription(settings, about, async () => {
+    reached = undefined;
+    return (await connection()).card;
+  });
+
   /** The peer's messages in the transcript carry its context id. */
   async function contextOf({ session, transcript }: Work): Promise<string | undefined> {
     const known = contexts.get(session.id);
@@ -40,7 +47,8 @@ export function a2aBackend(name: string, config: A2aBackendConfig, deps: Backend
     name,
     // The peer keeps the task, and ours has an id it can be found by.
     abilities: { resume: true, evidence: 'observed', steer: true },
-    about: { description: settings.description ?? `An agent at ${settings.base.host}, reached over A2A.` },
+    about,
+    describe,
     async start(work, sink, signal) {
       const inbox = createInbox();
       const trace = taskTrace(work.task);

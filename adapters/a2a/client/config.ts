@@ -52,6 +52,8 @@ export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'secret'> & Partial<Pick<
 export interface PeerSettings {
   readonly name: string;
   readonly base: URL;
+  /** Names of the machines it is on, which are shown to no client. */
+  readonly hosts: readonly string[];
   readonly secret: string | undefined;
   readonly allowed: ReadonlySet<string>;
   readonly keys: readonly Record<string, unknown>[] | undefined;
@@ -85,6 +87,7 @@ export function peerSettingsOf(name: string, config: A2aBackendConfig): PeerSett
   return {
     name,
     base,
+    hosts: [base.origin, base.host, base.hostname].filter((name) => /[.:]/.test(name)),
     secret: config.secret,
     allowed: new Set([base.origin, ...(config.allow_origins ?? [])]),
     keys: config.keys?.length ? config.keys : undefined,

@@ -6,11 +6,11 @@
 
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Adapter } from '../../ports/index.ts';
-import { ConfigShape } from './shape.ts';
+import { AgentTermsShape, ConfigShape } from './shape.ts';
 
 export function configSchema(adapters: readonly Adapter[]): JsonObject {
   const shape = JSON.parse(JSON.stringify(ConfigShape)) as JsonObject & { properties: Record<string, JsonObject> };
-  const named = (role: 'backend' | 'tools' | 'policy'): JsonObject => {
+  const named = (role: 'backend' | 'tools' | 'policy', more: JsonObject = {}): JsonObject => {
     const parts = adapters.flatMap((adapter) => {
       const part = adapter.parts[role];
       return part ? [[adapter.name, plain(part.configSchema)] as const] : [];
@@ -18,9 +18,8 @@ export function configSchema(adapters: readonly Adapter[]): JsonObject {
     return {
       type: 'object',
       additionalProperties: false,
-      minProperties: 1,
-      maxProperties: 1,
-      properties: Object.fromEntries(parts),
+      oneOf: parts.map(([name]) => ({ required: [name] })),
+      properties: { ...Object.fromEntries(parts), ...more },
     };
   };
   const { doors, agents, tools, harnesses, relays } = shape.properties;
@@ -42,7 +41,7 @@ export function configSchema(adapters: readonly Adapter[]): JsonObject {
           ),
         ),
       }) as JsonObject,
-      agents: { ...agents, additionalProperties: fillable(named('backend')) },
+      agents: { ...agents, additionalProperties: fillable(named('backend', plain(AgentTermsShape.properties))) },
       tools: { ...tools, additionalProperties: fillable(named('tools')) },
       harnesses: { ...harnesses, additionalProperties: fillable(named('policy')) },
       relays: fillable({

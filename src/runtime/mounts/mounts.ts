@@ -8,7 +8,16 @@ import { own } from '../../model/own.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import type { TSchema } from '../../model/type.ts';
 import { noSuch } from '../../policy/rules/mentions.ts';
-import type { Adapter, AgentBackend, Deps, FrontDoor, Part, PolicyEngine, ToolBackend } from '../../ports/index.ts';
+import type {
+  Adapter,
+  AgentBackend,
+  AgentTerms,
+  Deps,
+  FrontDoor,
+  Part,
+  PolicyEngine,
+  ToolBackend,
+} from '../../ports/index.ts';
 import type { Config } from '../config/config.ts';
 import { checkSection, openAt, wrong } from '../config/document.ts';
 import { hidingEnvironment } from '../config/environment.ts';
@@ -37,6 +46,8 @@ export interface Mounts {
   readonly agents: readonly PartOpening<AgentBackend>[];
   readonly tools: readonly PartOpening<ToolBackend>[];
   readonly harnesses: readonly PartOpening<PolicyEngine>[];
+  /** By agent. */
+  readonly terms: ReadonlyMap<string, AgentTerms>;
 }
 
 type Adapters = readonly Adapter[];
@@ -58,6 +69,7 @@ function checkedMounts(config: Config, adapters: Adapters): Mounts {
     agents: partsOf('agents', config.agents, partsIn(adapters, 'backend'), where),
     tools: partsOf('tools', config.tools, partsIn(adapters, 'tools'), where),
     harnesses: partsOf('harnesses', config.harnesses, partsIn(adapters, 'policy'), where),
+    terms: config.agentTerms,
   };
 }
 
