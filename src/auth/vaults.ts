@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../model/faults.ts';
-import { own } from '../model/own.ts';
+import { own } from '../model/values/own.ts';
 import type { Clock, SecretUser } from '../ports/index.ts';
 import { inTurn } from './turns.ts';
 import { createVaultAccess, type GrantedVault } from './vault-access.ts';

@@ -3,13 +3,13 @@
  * file only wires; each part is one idea with its dependencies handed in.
  */
 import type { Actor } from '../model/actions.ts';
-import { asText } from '../model/as-text.ts';
 import { COMMANDS, type Command, type CommandKind } from '../model/commands.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { asFault, Fault } from '../model/faults.ts';
 import type { Task } from '../model/resources.ts';
 import type { Json } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
+import { asText } from '../model/values/as-text.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import type {
   Accepted,

@@ -6,13 +6,13 @@
 
 import { createHmac } from 'node:crypto';
 import type { Actor } from '../model/actions.ts';
-import { asText } from '../model/as-text.ts';
 import type { AskRecord } from '../model/asks.ts';
 import type { CoreEvent } from '../model/events.ts';
 import type { AskClosedPayload } from '../model/payloads.ts';
 import type { Task } from '../model/resources.ts';
-import { anySignal } from '../model/signals.ts';
-import { visibleLine } from '../model/visible-text.ts';
+import { asText } from '../model/values/as-text.ts';
+import { anySignal } from '../model/values/signals.ts';
+import { visibleLine } from '../model/values/visible-text.ts';
 import type { Bridge, Clock, Closable, Logger, Row } from '../ports/index.ts';
 import { outgoingTrace, type TraceMembers, taskTrace } from '../transport/outbound/trace-context.ts';
 import { dialogText } from './question-text.ts';

@@ -2,10 +2,11 @@
 
 import { ACTION_KINDS, type Actor } from './actions.ts';
 import type { RedactionMark } from './payloads.ts';
-import { Failure, MessageInput, Pointer } from './resources.ts';
+import { Failure, type Memory, MessageInput, Pointer } from './resources.ts';
 import {
   ClosedWord,
   Id,
+  type Json,
   type JsonObject,
   JsonValue,
   MaybeId,
@@ -91,6 +92,22 @@ export const FactShape = Type.Object({
   trace_id: Optional(Type.String()),
 });
 export type Fact = Static<typeof FactShape>;
+
+/**
+ * The log entry for a memory that was given to work: its id, the work it was for, and its state by time and hash. One event for
+ * each memory, whichever door handed it out: a replay looks there for the work's dependencies.
+ */
+export function memoryRead(memory: Memory, hash: (value: Json) => string, query?: string): Fact {
+  const payload = {
+    memory_id: memory.id,
+    scope: memory.scope,
+    owner_id: memory.owner_id,
+    as_of: memory.updated_at,
+    content_hash: hash(memory.content as Json),
+    ...(query && { query }),
+  };
+  return { event: 'agent.memory_read', payload };
+}
 
 /** The end of a run, as the agent or the reporting client states it. */
 export const EndShape = Type.Object({

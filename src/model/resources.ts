@@ -184,6 +184,12 @@ export const Task = resource('task', {
 });
 export type Task = Static<typeof Task>;
 
+/** Whether a task is a replay, by the mark that only core writes. Callers choose the rest of the metadata. */
+export function isReplay({ metadata }: Pick<Task, 'metadata'>): boolean {
+  const { replay } = (metadata.tollbridge ?? {}) as { readonly replay?: unknown };
+  return replay !== undefined;
+}
+
 export const Branch = resource('branch', {
   workspace_id: Id,
   kind: OpenWord(BRANCH_KINDS),

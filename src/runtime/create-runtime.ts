@@ -13,7 +13,7 @@ import { createSecretNames } from '../core/redaction/secret-names.ts';
 import type { Recovered } from '../core/tasks/recovery.ts';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
-import { own } from '../model/own.ts';
+import { own } from '../model/values/own.ts';
 import type {
   Adapter,
   AgentBackend,

@@ -270,10 +270,15 @@ async function witnessesOf({ witness }: Config, secret: Deps['secret']): Promise
   );
 }
 
-/** The telemetry SDK is loaded only when a collector is configured. */
+const NO_EXPORTER =
+  'telemetry.traces needs packages that are not here: npm install @opentelemetry/exporter-trace-otlp-http @opentelemetry/resources @opentelemetry/sdk-trace';
+
+/** The telemetry SDK is 25 MB: it is installed by those who configure a collector, and loaded only then. */
 async function tracing({ traces }: Config, secret: Deps['secret']) {
   if (!traces) return undefined;
-  const { openTelemetry } = await import('../telemetry/otlp.ts');
+  const { openTelemetry } = await import('../telemetry/otlp.ts').catch((cause: unknown) => {
+    throw new Fault('invalid_request', NO_EXPORTER, { cause });
+  });
   const headers: Record<string, string> = {};
   for (const [name, from] of Object.entries(traces.headers ?? {})) headers[name] = await secret(from);
   const { endpoint, service_name } = traces;

@@ -11,8 +11,8 @@ import {
   parseTree,
   printParseErrorCode,
 } from 'jsonc-parser';
-import { asText } from '../../model/as-text.ts';
 import { Fault } from '../../model/faults.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { Editor } from './editors.ts';
 import { withMember, withoutMember } from './jsonc-member.ts';
 

@@ -6,7 +6,7 @@ import { type EventDraft, withMembers } from '../../model/events.ts';
 import type { ToolDecisionPayload, ToolRequestedPayload } from '../../model/payloads.ts';
 import type { Artifact, Pointer, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
-import { visibleLine } from '../../model/visible-text.ts';
+import { visibleLine } from '../../model/values/visible-text.ts';
 import { inTask } from '../tasks/lifecycle.ts';
 
 /** Arguments as requested and as rewritten, without secrets; values too long for an event are in the artifacts. */

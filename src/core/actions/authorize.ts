@@ -9,7 +9,7 @@ import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Quota, Task } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
-import { anySignal } from '../../model/signals.ts';
+import { anySignal } from '../../model/values/signals.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { ActReader, At, Clock, QuotaRules, Row, Unit } from '../../ports/index.ts';
 import type { Asks, NewAsk, Raised } from '../approvals/asks.ts';

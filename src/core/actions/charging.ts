@@ -4,9 +4,9 @@
  */
 
 import type { EventDraft } from '../../model/events.ts';
-import { own } from '../../model/own.ts';
 import type { Pointer, Quota, Task } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { own } from '../../model/values/own.ts';
 import type { At, LimitPassed, QuotaRules, Row, Unit } from '../../ports/index.ts';
 import { inTask } from '../tasks/lifecycle.ts';
 

@@ -4,7 +4,6 @@
  */
 
 import type { Action, Actor, Decision, ToolResult } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { ProposedAction } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
@@ -12,7 +11,8 @@ import { Fault } from '../../model/faults.ts';
 import type { ToolEndedPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
-import { anySignal } from '../../model/signals.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { anySignal } from '../../model/values/signals.ts';
 import { isTerminal } from '../../model/words.ts';
 import type {
   ActResult,

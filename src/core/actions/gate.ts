@@ -5,9 +5,9 @@
 
 import type { Action, Actor, Decision } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
-import { isObject } from '../../model/is-object.ts';
 import type { DecidedPayload } from '../../model/payloads.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { isObject } from '../../model/values/is-object.ts';
 import { VERDICTS } from '../../model/words.ts';
 import type { Logger, PolicyEngine } from '../../ports/index.ts';
 

@@ -10,7 +10,7 @@ import { Fault } from '../../model/faults.ts';
 import type { AskClosedPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
-import { anySignal } from '../../model/signals.ts';
+import { anySignal } from '../../model/values/signals.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { At, Clock, Ids, Row, Signer, Store } from '../../ports/index.ts';
 import { later } from '../clock.ts';

@@ -15,9 +15,9 @@ import {
 } from '../../model/asks.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import { own } from '../../model/own.ts';
 import type { Skill, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { own } from '../../model/values/own.ts';
 import type { ActReader, Clock, Ids, Row, Store } from '../../ports/index.ts';
 import { effectOf } from '../actions/effect-floor.ts';
 import type { Gate } from '../actions/gate.ts';

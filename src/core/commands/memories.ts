@@ -4,14 +4,13 @@
  */
 
 import type { Actor } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
-import type { Fact } from '../../model/commands.ts';
+import { type Fact, memoryRead } from '../../model/commands.ts';
 import { Fault } from '../../model/faults.ts';
-import { memoryRead } from '../../model/memory-read.ts';
 import type { MemoryPayload } from '../../model/payloads.ts';
 import { type Memory, Memory as MemoryShape, type Session, type Task, type Workspace } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { check } from '../../model/validate.ts';
+import { asText } from '../../model/values/as-text.ts';
 import { isTerminal, MEMORY_SCOPES } from '../../model/words.ts';
 import type { Row } from '../../ports/index.ts';
 import { holds, requireReadScope } from '../access.ts';

@@ -7,9 +7,9 @@
 
 import type { Actor } from '../../model/actions.ts';
 import { type CoreEvent, withMembers } from '../../model/events.ts';
-import { isObject } from '../../model/is-object.ts';
-import { own } from '../../model/own.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { isObject } from '../../model/values/is-object.ts';
+import { own } from '../../model/values/own.ts';
 import type { Row } from '../../ports/index.ts';
 import { holds } from '../access.ts';
 

@@ -3,12 +3,13 @@
  * results are repeated, and nothing runs. An override replaces one answer and leaves a delta in the receipt; where the agent was
  * given that answer, it is run again from the record, or the replay stops at its first output afterwards.
  */
-import { asText } from '../../model/as-text.ts';
+
 import type { CommandKind, End } from '../../model/commands.ts';
 import type { CoreEvent, EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Task } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { AgentBackend, Committed, Draft, Row, Unit } from '../../ports/index.ts';
 import { accepted, type Handlers, once, type Received } from '../context.ts';

@@ -4,12 +4,12 @@
  * Nothing runs, no one is asked, and no agent, tool or model is contacted.
  */
 
-import { asText } from '../../model/as-text.ts';
 import type { End } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Memory, Message, Session, Task, Workspace } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { AgentBackend, RecordedInputs, Row, Sink, Work } from '../../ports/index.ts';
 import { inTask, ours } from '../tasks/lifecycle.ts';
 import { whileOpen } from '../tasks/sink.ts';

@@ -3,9 +3,9 @@
  * and answers come from the record at their position. Nothing is run, no one is asked, and what the record leaves open stays open.
  */
 
-import { asText } from '../../model/as-text.ts';
 import type { CoreEvent, EventDraft } from '../../model/events.ts';
 import type { Task } from '../../model/resources.ts';
+import { asText } from '../../model/values/as-text.ts';
 import { isReportable } from '../events/reportable.ts';
 import { inTask } from '../tasks/lifecycle.ts';
 import { openRun, readsOf, whileOpen } from '../tasks/sink.ts';

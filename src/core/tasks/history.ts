@@ -2,12 +2,13 @@
  * The facts and acts of a task from before this process started. An agent that starts over repeats them; each fact is recognised
  * and not written twice, each act is answered from its record.
  */
-import { asText } from '../../model/as-text.ts';
+
 import type { Answer } from '../../model/asks.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import type { AskClosedPayload, ToolDecisionPayload, ToolEndedPayload } from '../../model/payloads.ts';
 import type { Artifact } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import { isReportable } from '../events/reportable.ts';
 
 export interface PastCall {

@@ -6,7 +6,6 @@ import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { Fact } from '../../model/commands.ts';
 import { type DraftEnvelope, type EventDraft, isEventKind, vendorEvent } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import { isObject } from '../../model/is-object.ts';
 import type { ToolEndedPayload } from '../../model/payloads.ts';
 import {
   Artifact as ArtifactShape,
@@ -17,6 +16,7 @@ import {
 } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { check } from '../../model/validate.ts';
+import { isObject } from '../../model/values/is-object.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { ActResult, At, Clock, Ids, Row, Sink, Store } from '../../ports/index.ts';
 import { afterEnd } from '../actions/action-events.ts';

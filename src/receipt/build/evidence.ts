@@ -2,12 +2,12 @@
  * Folds one task's events into the facts a receipt states. Reads only the log; what the log does not say is not stated.
  */
 
-import { asText } from '../../model/as-text.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import { position } from '../../model/events.ts';
-import { own } from '../../model/own.ts';
 import type { Receipt, ReplayMaterial } from '../../model/receipt.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { own } from '../../model/values/own.ts';
 import type { AutonomyTier } from '../../model/words.ts';
 import { copyOfRun, createRun, type EventRun, extendRun } from '../merkle/event-hash.ts';
 import { onto, type Pile } from './append-list.ts';

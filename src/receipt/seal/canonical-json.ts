@@ -5,7 +5,7 @@
 
 import { hash } from 'node:crypto';
 import { Fault } from '../../model/faults.ts';
-import { isObject } from '../../model/is-object.ts';
+import { isObject } from '../../model/values/is-object.ts';
 
 /** The canonical text. Members that are `undefined` are omitted, as in JSON; anywhere else `undefined` is refused. */
 export function canonicalJson(value: unknown): string {

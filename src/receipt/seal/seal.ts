@@ -2,8 +2,9 @@
  * Seals a receipt: gives it its position in a chain, hashes it, signs it and adds it to the tree. Synchronous, because it runs
  * inside the write transaction that decides the position. Refuses a receipt that has no canonical form.
  */
-import { isObject } from '../../model/is-object.ts';
+
 import type { Receipt } from '../../model/receipt.ts';
+import { isObject } from '../../model/values/is-object.ts';
 import type { ChainHead, SealedReceipt, Signer } from '../../ports/index.ts';
 import type { UnsealedReceipt } from '../build/build.ts';
 import { appendLeaf } from '../merkle/merkle.ts';

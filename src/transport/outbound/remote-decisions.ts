@@ -4,9 +4,9 @@
  */
 
 import type { Fact } from '../../model/commands.ts';
-import { isObject } from '../../model/is-object.ts';
 import type { RemoteDecidedPayload } from '../../model/payloads.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { isObject } from '../../model/values/is-object.ts';
 
 export type RemoteDecision = Omit<RemoteDecidedPayload, 'remote' | 'relayed'>;
 

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const PROBE = `
-import { anySignal } from ${JSON.stringify(join(ROOT, 'src/model/signals.ts'))};
+import { anySignal } from ${JSON.stringify(join(ROOT, 'src/model/values/signals.ts'))};
 const over = new AbortController();
 const waits = (deep) => {
   const one = anySignal([over.signal, AbortSignal.timeout(200)]);

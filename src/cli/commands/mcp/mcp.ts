@@ -7,11 +7,11 @@
 
 import { mcp as adapter, type UpstreamConfig } from '../../../../adapters/mcp/index.ts';
 import { Fault } from '../../../model/faults.ts';
-import { own } from '../../../model/own.ts';
 import type { Skill } from '../../../model/resources.ts';
 import type { JsonObject } from '../../../model/schema.ts';
 import type { TSchema } from '../../../model/type.ts';
 import { check } from '../../../model/validate.ts';
+import { own } from '../../../model/values/own.ts';
 import type { Row } from '../../../ports/index.ts';
 import type { CoreRuntime } from '../../../runtime/assemble.ts';
 import type { Config } from '../../../runtime/config/config.ts';

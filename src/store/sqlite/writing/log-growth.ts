@@ -4,8 +4,8 @@
  * closed, so this matters only for the first commits after opening. It is an optimization: on failure the store works without it.
  */
 import { statSync } from 'node:fs';
-import type { Connection } from '../connection.ts';
-import { environmentFault, isBusy } from '../errors.ts';
+import type { Connection } from '../file/connection.ts';
+import { environmentFault, isBusy } from '../file/errors.ts';
 
 const FEW_PAGES = 16;
 

@@ -3,7 +3,7 @@
  * commits.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { openConnection } from '../connection.ts';
+import { openConnection } from '../file/connection.ts';
 import { unpack } from './packed-rows.ts';
 import { createTableWriter } from './table-rows.ts';
 import type { Order, WriterThreadData, WriterThreadReply } from './writer-thread.ts';

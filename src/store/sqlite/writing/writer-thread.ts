@@ -6,7 +6,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../../../ports/index.ts';
 import type { Ahead } from '../../engine/database.ts';
-import type { Connection } from '../connection.ts';
+import type { Connection } from '../file/connection.ts';
 import type { Log } from '../log.ts';
 import { type Packed, pack } from './packed-rows.ts';
 import { type TableRows, tableRowsOf } from './table-rows.ts';

@@ -1,5 +1,5 @@
 /** Maps SQLite's errors to our faults. The message says what to do about it where something can be done. */
-import { Fault } from '../../model/faults.ts';
+import { Fault } from '../../../model/faults.ts';
 
 /** Errors of the disk or the file, not of the data: the request is not at fault, and trying later may help. */
 const ENVIRONMENT = ['BUSY', 'LOCKED', 'FULL', 'IOERR', 'CANTOPEN', 'READONLY', 'PERM', 'NOMEM', 'PROTOCOL', 'NOLFS'];

@@ -8,12 +8,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import type { Measured } from './run.ts';
-import { growLog } from './verify/log.ts';
+import type { Measured } from '../run.ts';
+import { growLog } from '../verify/log.ts';
 
 export const name = 'verify';
 
-const PROGRAM = resolve(process.env.TOLLBRIDGE_BUILD ?? resolve(import.meta.dirname, '..'), 'src/main.js');
+const PROGRAM = resolve(process.env.TOLLBRIDGE_BUILD ?? resolve(import.meta.dirname, '../..'), 'src/main.js');
 const LENGTHS = (process.env.TOLLBRIDGE_BENCH_EVENTS ?? '20000,100000').split(',').map(Number);
 /** Said when the process ends: the most it ever had. */
 const PEAK = `data:text/javascript,process.on('exit',()=>console.error('peak',process.resourceUsage().maxRSS))`;

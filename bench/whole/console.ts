@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import chromium from '@sparticuz/chromium';
 import { chromium as driver } from 'playwright-core';
-import { readConfig } from '../src/runtime/config/config.ts';
-import { type Gateway, startGateway } from '../src/runtime/gateway.ts';
-import type { Measured } from './run.ts';
+import { readConfig } from '../../src/runtime/config/config.ts';
+import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
+import type { Measured } from '../run.ts';
 
 export const name = 'console';
 

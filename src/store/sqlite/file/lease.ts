@@ -7,8 +7,8 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
-import { Fault } from '../../model/faults.ts';
-import type { Closable } from '../../ports/index.ts';
+import { Fault } from '../../../model/faults.ts';
+import type { Closable } from '../../../ports/index.ts';
 import { isBusy, sqliteCode } from './errors.ts';
 
 export interface Leases {

@@ -2,7 +2,7 @@
  * The schema of the file, as an ordered list of steps. A step that has shipped is never edited: a change is a new step. Refuses a
  * file written by a newer version, and a file that is not ours.
  */
-import { Fault } from '../../model/faults.ts';
+import { Fault } from '../../../model/faults.ts';
 import type { Connection } from './connection.ts';
 import { damaged } from './errors.ts';
 

@@ -2,8 +2,8 @@
  * What the relay adds to one message: a small request there and back, one after the other, and a whole short turn with its
  * task, its decision and its sealed receipt, against the same through a bare pump. Both take turns in one run.
  */
-import { type Editor, throughPump, throughRelay } from './acp/editor.ts';
-import type { Measured } from './run.ts';
+import { type Editor, throughPump, throughRelay } from '../acp/editor.ts';
+import type { Measured } from '../run.ts';
 
 export const name = 'acp-latency';
 

@@ -2,7 +2,7 @@
  * What looking for secrets costs: a clean payload, as nearly all are, against turning the same payload into text, which
  * the log has to do anyway. With fifty known values, because a real installation has some.
  */
-import { createRedactor } from '../src/core/redaction/redact.ts';
+import { createRedactor } from '../../src/core/redaction/redact.ts';
 
 export const name = 'redact';
 

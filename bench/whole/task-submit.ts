@@ -7,9 +7,9 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import type { AgentBackend } from '../src/ports/index.ts';
-import { HEADERS, median, openDoor, startLoad } from './native/side.ts';
-import type { Measured } from './run.ts';
+import type { AgentBackend } from '../../src/ports/index.ts';
+import { HEADERS, median, openDoor, startLoad } from '../native/side.ts';
+import type { Measured } from '../run.ts';
 
 export const name = 'task-submit';
 

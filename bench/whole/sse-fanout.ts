@@ -6,9 +6,9 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as breath } from 'node:timers/promises';
-import type { AgentBackend } from '../src/ports/index.ts';
-import { ANA, HEADERS, median, openDoor, startLoad } from './native/side.ts';
-import type { Measured } from './run.ts';
+import type { AgentBackend } from '../../src/ports/index.ts';
+import { ANA, HEADERS, median, openDoor, startLoad } from '../native/side.ts';
+import type { Measured } from '../run.ts';
 
 export const name = 'sse-fanout';
 

@@ -7,9 +7,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'libsql';
-import { type EventDraft, eventId } from '../src/model/events.ts';
-import type { Projector, Unit } from '../src/ports/index.ts';
-import { createSqliteStore, type SqliteStore } from '../src/store/sqlite/index.ts';
+import { type EventDraft, eventId } from '../../src/model/events.ts';
+import type { Projector, Unit } from '../../src/ports/index.ts';
+import { createSqliteStore, type SqliteStore } from '../../src/store/sqlite/index.ts';
 
 export const name = 'append';
 

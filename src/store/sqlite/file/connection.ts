@@ -9,8 +9,8 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'libsql';
-import { Fault } from '../../model/faults.ts';
-import { withLockTimeout } from '../engine/wait.ts';
+import { Fault } from '../../../model/faults.ts';
+import { withLockTimeout } from '../../engine/wait.ts';
 import { damaged, environmentFault, isBusy } from './errors.ts';
 import { type Generation, generationAt, openGeneration } from './generation.ts';
 import { migrate } from './migrations.ts';

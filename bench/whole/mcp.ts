@@ -5,7 +5,7 @@
  * `mcp-1`: one client, the median of one call after the other. `mcp-32`: as many as 32 clients get done. All contenders are
  * up at once and take turns in one run.
  */
-import type { Report } from './mcp/load.ts';
+import type { Report } from '../mcp/load.ts';
 import {
   echoCommand,
   startEcho,
@@ -14,9 +14,9 @@ import {
   startMcpProxy,
   startOurs,
   startSupergateway,
-} from './mcp/side.ts';
-import type { Measured } from './run.ts';
-import { processorMsOf, residentOf, type Started } from './sides/process.ts';
+} from '../mcp/side.ts';
+import type { Measured } from '../run.ts';
+import { processorMsOf, residentOf, type Started } from '../sides/process.ts';
 
 export const name = 'mcp';
 export const names = ['mcp-1', 'mcp-32'] as const;

@@ -3,13 +3,13 @@ import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { storyEvidence, storyInput } from '../fixtures/receipts/story.ts';
-import type { ChainHead } from '../src/ports/index.ts';
-import { buildReceipt } from '../src/receipt/build/build.ts';
-import { replayInput } from '../src/receipt/build/materials.ts';
-import { EMPTY_TREE } from '../src/receipt/merkle/merkle.ts';
-import { openKeyring } from '../src/receipt/seal/keys.ts';
-import { sealReceipt } from '../src/receipt/seal/seal.ts';
+import { storyEvidence, storyInput } from '../../fixtures/receipts/story.ts';
+import type { ChainHead } from '../../src/ports/index.ts';
+import { buildReceipt } from '../../src/receipt/build/build.ts';
+import { replayInput } from '../../src/receipt/build/materials.ts';
+import { EMPTY_TREE } from '../../src/receipt/merkle/merkle.ts';
+import { openKeyring } from '../../src/receipt/seal/keys.ts';
+import { sealReceipt } from '../../src/receipt/seal/seal.ts';
 
 export const name = 'seal';
 

@@ -9,12 +9,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Measured } from './run.ts';
+import type { Measured } from '../run.ts';
 
 export const name = 'acp-start';
 
 const ROUNDS = 15;
-const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 export async function run(): Promise<readonly Measured[]> {
   if (!existsSync(MAIN)) throw new Error('build it first: npm run build');

@@ -3,8 +3,8 @@
  * against a bare two-way pump of the same lines that looks at nothing. Same agent, same reader, one process each, taking
  * turns; a turn of the relay is over when its receipt is sealed.
  */
-import { throughPump, throughRelay } from './acp/editor.ts';
-import type { Measured } from './run.ts';
+import { throughPump, throughRelay } from '../acp/editor.ts';
+import type { Measured } from '../run.ts';
 
 export const name = 'acp-relay';
 

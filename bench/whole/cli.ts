@@ -7,12 +7,12 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { Measured } from './run.ts';
+import type { Measured } from '../run.ts';
 
 export const name = 'cli';
 export const names = ['cli-help', 'cli-demo'];
 
-const PROGRAM = resolve(process.env.TOLLBRIDGE_BUILD ?? resolve(import.meta.dirname, '..'), 'src/main.js');
+const PROGRAM = resolve(process.env.TOLLBRIDGE_BUILD ?? resolve(import.meta.dirname, '../..'), 'src/main.js');
 const ROUNDS = 7;
 
 export async function run(wanted: string = name): Promise<readonly Measured[]> {

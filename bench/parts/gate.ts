@@ -4,17 +4,17 @@
  */
 import { createRequire } from 'node:module';
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs';
-import type { Action, ActionKind } from '../src/model/actions.ts';
-import type { Persona, Quota } from '../src/model/resources.ts';
-import type { Effect } from '../src/model/words.ts';
-import { sliceOf } from '../src/policy/cedar/compiled.ts';
-import { createCedarEngine } from '../src/policy/cedar/engine.ts';
-import { principalOf, resourceOf } from '../src/policy/cedar/select.ts';
-import { createPolicyChain } from '../src/policy/chain.ts';
-import { toContext } from '../src/policy/context.ts';
-import { createPersonaEngine } from '../src/policy/persona.ts';
-import { createQuotaEngine } from '../src/policy/quota.ts';
-import { loadPolicies } from '../src/policy/rules/load.ts';
+import type { Action, ActionKind } from '../../src/model/actions.ts';
+import type { Persona, Quota } from '../../src/model/resources.ts';
+import type { Effect } from '../../src/model/words.ts';
+import { sliceOf } from '../../src/policy/cedar/compiled.ts';
+import { createCedarEngine } from '../../src/policy/cedar/engine.ts';
+import { principalOf, resourceOf } from '../../src/policy/cedar/select.ts';
+import { createPolicyChain } from '../../src/policy/chain.ts';
+import { toContext } from '../../src/policy/context.ts';
+import { createPersonaEngine } from '../../src/policy/persona.ts';
+import { createQuotaEngine } from '../../src/policy/quota.ts';
+import { loadPolicies } from '../../src/policy/rules/load.ts';
 
 export const name = 'gate';
 

@@ -24,7 +24,7 @@ interface Stalled {
 
 async function withGateway<T>(rules: number, use: (gateway: Stalled) => Promise<T>): Promise<T> {
   const at = (file: string) => fileURLToPath(new URL(file, import.meta.url));
-  const args = [at('./stall/gateway.js'), String(rules), process.execPath, at('./stall/server.js')];
+  const args = [at('../stall/gateway.js'), String(rules), process.execPath, at('../stall/server.js')];
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const next = async () => String((await lines.next()).value);

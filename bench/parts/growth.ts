@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { eventId, position } from '../src/model/events.ts';
-import type { Projector } from '../src/ports/index.ts';
-import { createSqliteStore, type SqliteStore } from '../src/store/sqlite/index.ts';
+import { eventId, position } from '../../src/model/events.ts';
+import type { Projector } from '../../src/ports/index.ts';
+import { createSqliteStore, type SqliteStore } from '../../src/store/sqlite/index.ts';
 import { draft } from './append.ts';
 
 export const name = 'growth';

@@ -6,10 +6,10 @@
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { A2aReport, A2aWanted } from './a2a/load.ts';
-import { median } from './native/side.ts';
-import type { Measured } from './run.ts';
-import { processorMsOf, residentOf, startSide } from './sides/process.ts';
+import type { A2aReport, A2aWanted } from '../a2a/load.ts';
+import { median } from '../native/side.ts';
+import type { Measured } from '../run.ts';
+import { processorMsOf, residentOf, startSide } from '../sides/process.ts';
 
 export const names = ['a2a-send', 'a2a-stream'] as const;
 export const name = 'a2a';
@@ -40,7 +40,7 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
   const shape = SHAPES[bench];
   const ours = { ...(await start('ours', shape)), path: '/a2a/talker' };
   const theirs = { ...(await start('theirs', shape)), path: '/rpc' };
-  const child = fork(fileURLToPath(new URL('./a2a/load.js', import.meta.url)));
+  const child = fork(fileURLToPath(new URL('../a2a/load.js', import.meta.url)));
   const ask = (wanted: A2aWanted) =>
     new Promise<A2aReport>((resolve) => {
       child.once('message', resolve);
@@ -87,7 +87,7 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
 }
 
 const start = (side: string, { chunks }: Shape) =>
-  startSide([fileURLToPath(new URL(`./a2a/${side}.js`, import.meta.url)), String(chunks)]);
+  startSide([fileURLToPath(new URL(`../a2a/${side}.js`, import.meta.url)), String(chunks)]);
 
 interface Rate {
   readonly perSecond: number;
