@@ -29,6 +29,8 @@ interface Asked {
   readonly question?: string;
   readonly action?: JsonObject;
   readonly schema?: JsonObject;
+  /** The peer takes no answer from us: it is given on its own side. */
+  readonly answerable?: boolean;
 }
 
 export interface Settling {
@@ -42,6 +44,7 @@ export interface Settling {
 
 export async function settle(standing: Standing, { peer, sink, withdrawn, askedAbout }: Settling): Promise<Next> {
   const asked = structured(standing);
+  if (asked?.answerable === false) return { do: 'wait' };
   if (asked?.kind === 'approval') {
     const question = approval(asked, standing, peer);
     askedAbout(question.action.tool_call_id ?? '');

@@ -42,6 +42,7 @@ const ABOUT: Readonly<Record<keyof typeof EXTENSIONS, string>> = {
   once: 'A message id is a key: sent twice, it makes one task. On request, or with an Idempotency-Key header.',
   visibility:
     'Metadata of a message or a part may say that it is public, internal or receipt_only; any other word is refused.',
+  textAnswers: 'A text of yes or no answers an approval. On request, by the call or by the message that answers.',
   pieces:
     'Text is streamed while it is written, in artifact updates to be appended. On request; otherwise each text comes once, whole.',
 };

@@ -63,7 +63,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
   const origin = () => settings.publicUrl ?? deps.http.url;
   const baseOf = (name: string) => `${origin()}/a2a/${encodeURIComponent(name)}`;
   const readerOf = (name: string): Reader => {
-    const known = readers.get(name) ?? createReader(bridge, name, () => baseOf(name));
+    const known = readers.get(name) ?? createReader({ bridge, agent: name, settings, base: () => baseOf(name) });
     readers.set(name, known);
     return known;
   };
@@ -161,9 +161,11 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
   /** The card is public; a reader that says who it is sees the agents it may call. */
   async function hideFrom(request: IncomingMessage, { authenticate }: Endpoint): Promise<void> {
     if (!request.headers.authorization) return;
-    await authenticate(bearerOf(request), addressOf(request)).catch((thrown) => {
+    try {
+      await authenticate(bearerOf(request), addressOf(request));
+    } catch (thrown) {
       if (thrown === ABSENT_AGENT) throw thrown;
-    });
+    }
   }
 
   /** A file too large for a message, for the owner of the task. */

@@ -33,7 +33,7 @@ test('each agent has its own, and the default one stands at the root, too', asyn
   expect(
     own.capabilities.extensions.map(({ uri, required }: { uri: string; required?: boolean }) => [uri, required]),
   ).toEqual(
-    ['record', 'asks', 'activity', 'resume', 'once', 'visibility', 'pieces'].map((name) => [
+    ['record', 'asks', 'activity', 'resume', 'once', 'visibility', 'pieces', 'text-answers'].map((name) => [
       `urn:tollbridge:a2a:${name}:v1`,
       undefined,
     ]),

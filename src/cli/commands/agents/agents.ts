@@ -4,7 +4,7 @@ import { createLog } from '../../../core/events/log.ts';
 import { createRedactor } from '../../../core/redaction/redact.ts';
 import type { EventDraft } from '../../../model/events.ts';
 import type { Quota } from '../../../model/resources.ts';
-import { visibleLine } from '../../../model/visible-text.ts';
+import { visibleLine } from '../../../model/values/visible-text.ts';
 import { noSuch } from '../../../policy/rules/mentions.ts';
 import type { Row, Store } from '../../../ports/index.ts';
 import { openAgentSwitches } from '../../../runtime/agent-switches.ts';
