@@ -1,7 +1,8 @@
 /** Commands: all requests a door may make of the bridge. Each is one verb with a checked body; the schemas are the doors' contract. */
 
 import { ACTION_KINDS, type Actor } from './actions.ts';
-import type { RedactionMark } from './payloads.ts';
+import type { VendorKind } from './events.ts';
+import type { EventKind, RedactionMark } from './payloads.ts';
 import { Failure, type Memory, MessageInput, Pointer } from './resources.ts';
 import {
   ClosedWord,
@@ -85,7 +86,7 @@ export type ProposedAction = Static<typeof ProposedAction>;
 
 /** A fact reported about work in progress. Lifecycle events cannot be reported; only commands cause them. */
 export const FactShape = Type.Object({
-  event: NonEmpty,
+  event: Type.Unsafe<EventKind | VendorKind>(NonEmpty),
   payload: OpenObject,
   ext: Optional(OpenObject),
   span_id: Optional(Type.String()),
