@@ -49,7 +49,7 @@ export async function a2a(command: readonly string[], options: A2aOptions): Prom
     [
       `${name} is an A2A agent at ${url}/a2a/${name}  (${credentials})`,
       `Agent card: ${url}/.well-known/agent-card.json  Log: ${config.dataDir}`,
-      `questions can be answered by the peer, or with: ${calledAgain(options)} approve`,
+      `Approvals: ${calledAgain(options)} approvals`,
       '',
     ].join('\n'),
   );
