@@ -60,7 +60,8 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
       return;
     }
     const failed = (thrown: unknown): Json => ({ jsonrpc: '2.0', id: call.id, error: legacyError(thrown) });
-    const how = { settings, context, log, extensionHeader, always: true, wrap: (event: Json) => event, failed };
+    const wrap = call.method === 'message/stream' ? withFinal : (event: Json) => event;
+    const how = { settings, context, log, extensionHeader, always: true, wrap, failed };
     await sendStream(incoming, came, how);
   }
 
@@ -87,6 +88,13 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
       answer(incoming.response, statusOf(thrown), JSON_TYPE, { jsonrpc: '2.0', id, error });
     }
   };
+}
+
+/** A stream that was opened by sending ends at a question, and 0.3 says so in its last update; the SDK's layer does at an end only. */
+function withFinal(event: Json): Json {
+  const { result } = event as { result?: { kind?: string; status?: { state?: string } } };
+  if (result?.kind !== 'status-update' || result.status?.state !== 'input-required') return event;
+  return { ...(event as JsonObject), result: { ...result, final: true } };
 }
 
 /** An error that the protocol has a code for is a normal answer; an error that only HTTP defines also sets the HTTP status. */

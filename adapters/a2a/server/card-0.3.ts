@@ -26,7 +26,8 @@ export function toLegacyCard(wire: JsonObject): JsonObject {
     protocolVersion: '0.3.0',
     additionalInterfaces: others as Json,
     supportsAuthenticatedExtendedCard: extendedAgentCard === true,
-    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+    // One spelling: the Python SDK of 1.0 reads the older one and signs it as its own.
+    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'bearer' } } },
     security: [{ bearer: [] }],
   };
 }

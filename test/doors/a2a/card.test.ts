@@ -180,7 +180,7 @@ test('readers of 0.3 find their own members', async () => {
   expect(body.securityRequirements).toBeUndefined();
   // Strict readers of 1.0 want one member they know in each scheme; readers of 0.3 want a type.
   expect(body.securitySchemes).toEqual({
-    bearer: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'Bearer' } },
+    bearer: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'bearer' } },
   });
   const only = await openPeer({ agents: [writer], config: { legacy: false } });
   const pure = (await only.call('GET', CARD, undefined, { ...publicCard, 'a2a-version': '' })).body;
