@@ -1,5 +1,5 @@
 /** The configuration of the MCP adapter and its defaults. */
-import { ClosedWord, EFFECTS, type Effect, NonEmpty, type Static, Type } from '../../src/index.ts';
+import { ClosedWord, EFFECTS, NonEmpty, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
@@ -88,6 +88,8 @@ export const configSchema = Type.Object(
     servers: Optional(Type.Array(NonEmpty)),
     /** Whether the common address has agents as tools. */
     agents: Optional(Type.Boolean()),
+    /** The common address has three tools that search, describe and call the others, as `<path>/_search` always has. */
+    tool_search: Optional(Type.Boolean()),
     /** The gateway's address as clients and their authorization servers know it, when it is behind a proxy. */
     public_url: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' })),
     /** Authorization servers that issue tokens for the gateway. */
@@ -107,58 +109,34 @@ export const configSchema = Type.Object(
 );
 export type McpConfig = Static<typeof configSchema>;
 
-export interface McpSettings {
-  readonly path: string;
-  readonly workspace: string | undefined;
-  readonly persona: string | undefined;
-  readonly servers: readonly string[] | undefined;
-  readonly agents: boolean;
-  readonly publicUrl: string | undefined;
-  readonly authorizationServers: readonly string[];
-  readonly sse: boolean;
-  readonly bodyLimit: number;
-  readonly suspendMs: number;
-  readonly sessionIdleMs: number;
-  /** An answer that takes longer than this is sent on a stream, so that the connection is not silent. */
-  readonly silenceMs: number;
-  readonly receiptCalls: number;
-  readonly receiptIdleMs: number;
-}
-
 const MIB = 1024 * 1024;
 const MINUTE = 60_000;
 /** Longer than nearly every answer takes, and shorter than any client waits for a first byte. */
 const SILENCE_MS = 1_000;
 
-export function settingsOf(config: McpConfig): McpSettings {
+export function settingsOf(config: McpConfig) {
   return {
     path: config.path ?? '/mcp',
     workspace: config.workspace,
     persona: config.persona,
     servers: config.servers,
     agents: config.agents ?? true,
+    toolSearch: config.tool_search ?? false,
     publicUrl: config.public_url?.replace(/\/$/, ''),
     authorizationServers: config.authorization_servers ?? [],
     sse: config.sse ?? false,
     bodyLimit: config.body_limit ?? 4 * MIB,
     suspendMs: config.park_ms ?? 60 * MINUTE,
     sessionIdleMs: config.session_idle_ms ?? 60 * MINUTE,
+    /** An answer that takes longer than this is sent on a stream, so that the connection is not silent. */
     silenceMs: SILENCE_MS,
     receiptCalls: config.receipt_calls ?? 200,
     receiptIdleMs: config.receipt_idle_ms ?? 5 * MINUTE,
   };
 }
+export type McpSettings = Readonly<ReturnType<typeof settingsOf>>;
 
-export interface UpstreamSettings {
-  readonly trusted: boolean;
-  readonly gateway: boolean;
-  readonly effects: Readonly<Record<string, Effect>>;
-  readonly era: 'auto' | 'legacy' | 'modern';
-  readonly timeoutMs: number;
-  readonly longestMs: number;
-}
-
-export function upstreamSettings(config: UpstreamConfig): UpstreamSettings {
+export function upstreamSettings(config: UpstreamConfig) {
   return {
     trusted: config.trusted ?? false,
     gateway: config.gateway ?? false,
@@ -169,3 +147,4 @@ export function upstreamSettings(config: UpstreamConfig): UpstreamSettings {
     longestMs: config.longest_ms ?? 30 * MINUTE,
   };
 }
+export type UpstreamSettings = Readonly<ReturnType<typeof upstreamSettings>>;

@@ -2,14 +2,14 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Actor, Decision } from '../model/actions.ts';
 import type { Answer, AskKind, PendingAct } from '../model/asks.ts';
-import type { Command, CommandKind } from '../model/commands.ts';
+import type { Command, CommandKind, MountedTool } from '../model/commands.ts';
 import type { CoreEvent, Cursor, Stream } from '../model/events.ts';
 import type { Memory, Pointer, Quota, Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { ActResult, AgentFace } from './agents.ts';
 import type { InputCommand } from './session-inputs.ts';
 import type { Closable, EventRange, ListQuery, Missing, Row } from './store.ts';
-import type { ToolBackend } from './tools.ts';
+import type { ToolBackend, ToolCallCount } from './tools.ts';
 import type { SecretUser } from './vaults.ts';
 
 export interface FrontDoor {
@@ -67,8 +67,8 @@ export interface Bridge {
   bound(protocol: string, scope: string, wireId: string): Promise<Pointer | undefined>;
   /** The tools of the mounted backends; `source` names the backend. The same array is returned until a tool changes. */
   tools(actor: Actor): Promise<readonly Skill[]>;
-  /** One of these tools, without listing the others. */
-  tool(actor: Actor, name: string, server: string): Promise<Skill | undefined>;
+  /** One of these tools, without listing the others. A `tool.call` that carries it is not looked up again. */
+  tool(actor: Actor, name: string, server: string): Promise<MountedTool | undefined>;
   /**
    * The subset of these tools (or of `one`) that the rules would let this actor try in the workspace. Makes no decision and writes
    * nothing.
@@ -76,6 +76,8 @@ export interface Bridge {
   visible(actor: Actor, workspaceId: string, one?: Skill): Promise<readonly Skill[]>;
   /** Servers that accept requests in their own protocol. Policy decides on each request when it is made. */
   servers(actor: Actor): Promise<readonly string[]>;
+  /** How often tools were called in this process, by all callers: for a door that shows it only to who looks after the gateway. */
+  toolCalls(): readonly ToolCallCount[];
   /**
    * Calls `listener` when the tool list may have changed, until the returned function is called. Servers are subscribed to only for
    * watchers that want their changes too, which is the default.

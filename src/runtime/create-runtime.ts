@@ -6,10 +6,10 @@
 import { createVaultAccess } from '../auth/vault-access.ts';
 import { createSecrets, createSecretWriter } from '../auth/vaults.ts';
 import { RESULT_LIMITS } from '../core/actions/result-size.ts';
-import type { Settings } from '../core/bridge.ts';
 import { createIds, systemClock } from '../core/clock.ts';
 import { createRedactor, type Redactor } from '../core/redaction/redact.ts';
 import { createSecretNames } from '../core/redaction/secret-names.ts';
+import type { Settings } from '../core/settings.ts';
 import type { Recovered } from '../core/tasks/recovery.ts';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
@@ -33,7 +33,7 @@ import type { Config } from './config/config.ts';
 import { hidingEnvironment } from './config/environment.ts';
 import { createLiveConfig } from './live-config.ts';
 import { declare } from './mounts/declared-resources.ts';
-import { type Mounts, mountsOf } from './mounts/mounts.ts';
+import { type Mounts, mountsOf, toolPolicyOf } from './mounts/mounts.ts';
 import { createNameCheck } from './mounts/name-check.ts';
 import { createParts } from './mounts/parts.ts';
 import { createRefusedFrames } from './refused-frames.ts';
@@ -278,7 +278,7 @@ function createMounting({ adapters: configured, mounts }: Pick<RuntimeOptions, '
   return {
     async of(config: Config): Promise<Mounts> {
       if (mounts === 'everything') return mountsOf(config, await adapters());
-      if (Object.keys(config.harnesses).length === 0) return NOTHING;
+      if (Object.keys(config.harnesses).length === 0) return { ...NOTHING, harnesses: toolPolicyOf(config) };
       return { ...NOTHING, harnesses: mountsOf(config, await adapters()).harnesses };
     },
     /** Names of all doors; undefined while the adapters are not loaded. */

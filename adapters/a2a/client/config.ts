@@ -56,40 +56,14 @@ export const backendSchema = Type.Object(
 export type A2aBackendConfig = Static<typeof backendSchema>;
 export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'secret'> & Partial<Pick<Deps, 'http'>>;
 
-export interface PeerSettings {
-  readonly name: string;
-  readonly base: URL;
-  /** Names of the machines it is on, which are shown to no client. */
-  readonly hosts: readonly string[];
-  /** Its place among the addresses of the peer. */
-  readonly index: number;
-  /** The peer has more than one address. */
-  readonly several: boolean;
-  readonly secret: string | undefined;
-  /** Names of secrets, by header in small letters. */
-  readonly headers: ReadonlyMap<string, string>;
-  readonly allowed: ReadonlySet<string>;
-  readonly keys: readonly Record<string, unknown>[] | undefined;
-  readonly binding: (typeof BINDINGS)[number] | undefined;
-  readonly insecure: boolean;
-  readonly description: string | undefined;
-  readonly artifactLimit: number;
-  readonly fileLimit: number;
-  /** Our own URL, for peers that send notifications. */
-  readonly publicUrl: string | undefined;
-  readonly requestMs: number;
-  readonly pollMs: number;
-  readonly pushPollMs: number;
-  readonly silenceMs: number;
-  readonly cancelMs: number;
-}
-
 /** Each address of a peer with the settings that hold there. */
-export function peerSettingsOf(name: string, config: A2aBackendConfig): readonly PeerSettings[] {
+export function peerSettingsOf(name: string, config: A2aBackendConfig) {
   const urls = [config.url].flat();
+  /** Names of the machines it is on, which are shown to no client. */
   const hosts = urls.flatMap((url) => hostsOf(url));
   return urls.map((url, index) => ({ ...settingsAt(name, url, config), hosts, index, several: urls.length > 1 }));
 }
+export type PeerSettings = Readonly<ReturnType<typeof peerSettingsOf>[number]>;
 
 /** The spellings of an address that could only mean it: a single word may be a word like any other. */
 function hostsOf(url: string): readonly string[] {
@@ -97,11 +71,7 @@ function hostsOf(url: string): readonly string[] {
   return [origin, host, hostname].filter((spelling) => /[.:]/.test(spelling));
 }
 
-function settingsAt(
-  name: string,
-  url: string,
-  config: A2aBackendConfig,
-): Omit<PeerSettings, 'hosts' | 'index' | 'several'> {
+function settingsAt(name: string, url: string, config: A2aBackendConfig) {
   const { timeouts = {} } = config;
   if (!URL.canParse(url)) throw new Fault('invalid_request', `${url} is not an address`, { param: '/url' });
   const base = new URL(url.endsWith('/') || url.endsWith('.json') ? url : `${url}/`);
@@ -117,6 +87,7 @@ function settingsAt(
     name,
     base,
     secret: config.secret,
+    /** Names of secrets, by header in small letters. */
     headers: headersOf(config),
     allowed: new Set([base.origin, ...(config.allow_origins ?? [])]),
     keys: config.keys?.length ? config.keys : undefined,
@@ -125,6 +96,7 @@ function settingsAt(
     description: config.description,
     artifactLimit: config.artifact_limit ?? 16 * 1024 * 1024,
     fileLimit: config.file_limit ?? 4 * 1024 * 1024,
+    /** Our own URL, for peers that send notifications. */
     publicUrl: config.push && reachable(config.push.public_url),
     requestMs: timeouts.request_ms ?? 30_000,
     pollMs: timeouts.poll_ms ?? 1_000,

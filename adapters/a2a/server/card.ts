@@ -2,6 +2,7 @@
  * Agent cards: what a peer may know of an agent before it calls. Built from the mounted agents, signed over the JSON that is
  * sent, and byte-identical until something changes. An agent's description of itself is data here, never an instruction.
  */
+
 import { createHash } from 'node:crypto';
 import { AgentCard } from '@a2a-js/sdk';
 import { EXTENSIONS, PROTOCOL } from '../../../mappings/a2a.ts';

@@ -50,6 +50,7 @@ export interface Config {
   /** What holds for an agent whichever protocol it speaks. Only agents about which something is said. */
   readonly agentTerms: ReadonlyMap<string, AgentTerms>;
   readonly tools: Readonly<Record<string, JsonObject>>;
+  readonly bundles: NonNullable<ConfigFile['bundles']>;
   readonly harnesses: Readonly<Record<string, JsonObject>>;
   /** As written, by protocol. */
   readonly relays: Readonly<Record<string, JsonObject>>;
@@ -149,6 +150,7 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
     agents: sectionsOf(config.agents),
     agentTerms: termsOf(config, where),
     tools: config.tools ?? {},
+    bundles: config.bundles ?? {},
     harnesses: config.harnesses ?? {},
     relays: config.relays ?? {},
     personas: personasOf(config, where),
@@ -175,6 +177,7 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
 export const WITHOUT_RESTART = [
   'agents',
   'tools',
+  'bundles',
   'harnesses',
   'personas',
   'quotas',

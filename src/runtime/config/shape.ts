@@ -211,7 +211,29 @@ export const ConfigShape = Closed({
       ),
     ),
   ),
-  tools: Optional(said('Tools for all of them, by name of the server: one section each, likewise.', Named(Sections))),
+  tools: Optional(
+    said(
+      'Tools for all of them, by name of the server: one section each, likewise; and `expose`, for which of them and how.',
+      Named(Sections),
+    ),
+  ),
+  bundles: Optional(
+    said(
+      'Sets of tools by name. A persona or principal that a bundle names gets only the tools of its bundles.',
+      Named(
+        Closed({
+          tools: said('`server/tool`, or the name of a tool; `*` stands for any part.', Type.Array(NonEmpty)),
+          personas: Optional(said('Personas that get these tools.', Type.Array(NonEmpty))),
+          principals: Optional(
+            said(
+              'Ids of keys, people or services that get these tools; `*` stands for any part.',
+              Type.Array(NonEmpty),
+            ),
+          ),
+        }),
+      ),
+    ),
+  ),
   harnesses: Optional(
     said('Harnesses elsewhere that decide with our own rules; the strictest word counts.', Named(Sections)),
   ),
