@@ -78,15 +78,15 @@ function operationOf(
   const parameters: Parameter[] = [];
   const body = bodyOf(document, operation);
   for (const parameter of all) {
-    const [name, place] = [asText(parameter.name), asText(parameter.in)];
-    if (place !== 'path' && place !== 'query' && place !== 'header') continue;
-    if (place === 'header' && OUR_HEADERS.has(name.toLowerCase())) continue;
+    const [name, location] = [asText(parameter.name), asText(parameter.in)];
+    if (location !== 'path' && location !== 'query' && location !== 'header') continue;
+    if (location === 'header' && OUR_HEADERS.has(name.toLowerCase())) continue;
     const taken = Object.hasOwn(properties, name) || (name === 'body' && body !== undefined);
-    const argument = taken ? `${place}_${name}` : name;
+    const argument = taken ? `${location}_${name}` : name;
     const about = typeof parameter.description === 'string' ? { description: parameter.description } : {};
     properties[argument] = { ...about, ...schemaOf(document, parameter.schema ?? {}) };
-    if (parameter.required === true || place === 'path') required.push(argument);
-    parameters.push({ argument, name, in: place });
+    if (parameter.required === true || location === 'path') required.push(argument);
+    parameters.push({ argument, name, in: location });
   }
   if (body) {
     properties.body = body.schema;

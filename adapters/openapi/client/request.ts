@@ -13,11 +13,11 @@ export function requestFor(base: string, operation: Operation, args: JsonObject)
   const query = new URLSearchParams();
   const headers = new Map<string, string>();
   let path = operation.path;
-  for (const { argument, name, in: place } of operation.parameters) {
+  for (const { argument, name, in: location } of operation.parameters) {
     const value = own(args, argument);
     if (value === undefined || value === null) continue;
-    if (place === 'path') path = path.replaceAll(`{${name}}`, segment(name, value));
-    else if (place === 'header') headers.set(name, headerText(name, value));
+    if (location === 'path') path = path.replaceAll(`{${name}}`, segment(name, value));
+    else if (location === 'header') headers.set(name, headerText(name, value));
     else for (const each of Array.isArray(value) ? value : [value]) query.append(name, plain(each));
   }
   if (/[{}]/.test(path)) throw new Fault('invalid_request', `a part of the path ${operation.path} has no value`);

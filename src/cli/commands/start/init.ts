@@ -102,10 +102,10 @@ async function editsFor(
   const found = [...edits.values()].filter(({ changes, left }) => changes.length + left.length > 0);
   if (found.length > 0 || options.undo) return found;
   const what = first.speaks === 'acp' ? 'agent' : 'server';
-  const places = [...texts.keys()].map(tilde).join(', ');
+  const files = [...texts.keys()].map(tilde).join(', ');
   throw new Fault(
     'not_found',
-    `${places} names no ${what} yet; add one with: ${us()} init ${editor.name} -- <the ${what}'s command>`,
+    `${files} names no ${what} yet; add one with: ${us()} init ${editor.name} -- <the ${what}'s command>`,
   );
 }
 

@@ -4,7 +4,7 @@ import { openLegacyClient, openScene, outcome } from '../../../support/mcp/one-s
 import { echo, type Loose } from '../../../support/mcp/upstream.ts';
 
 const RULES = '- { id: all, when: {}, then: allow }\n- { id: no, when: { tool: wipe }, then: block, say: not that }';
-const told = (description: string) => ({ ...echo, definition: { description } });
+const withText = (description: string) => ({ ...echo, definition: { description } });
 
 test.each([
   ['by path', '/mcp/_search', {}],
@@ -12,7 +12,11 @@ test.each([
 ])('a client that asks for it sees three tools, and reaches those it may call: %s', async (_, path, door) => {
   const { gateway, upstream, events } = await openScene({
     rules: RULES,
-    tools: { read_file: told('Reads a note'), list_dir: told('Lists files'), wipe: told('Removes every file') },
+    tools: {
+      read_file: withText('Reads a note'),
+      list_dir: withText('Lists files'),
+      wipe: withText('Removes every file'),
+    },
     gateway: { door: { agents: false, ...door } },
   });
   const client = await openLegacyClient(`${gateway.url}${path}`);
@@ -47,7 +51,7 @@ test.each([
 
 test('a client of the modern era searches and calls as well', async () => {
   const { modern } = await openScene({
-    tools: { read_file: told('Reads a note') },
+    tools: { read_file: withText('Reads a note') },
     common: true,
     gateway: { door: { agents: false, tool_search: true } },
   });
