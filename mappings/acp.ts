@@ -267,6 +267,12 @@ export const OPTIONS = {
 } as const;
 export const STANDING_GRANT = 'allow_always';
 
+/**
+ * Agents that pass the text of an error response to a permission request on to their model, by their own names without a scope.
+ * Every other agent tells its model only that the user refused, or ends the turn on an error.
+ */
+export const PASSES_ERRORS_ON: ReadonlySet<string> = new Set(['claude-agent-acp', 'gemini-cli', 'qwen-code']);
+
 /** Modes that decide whether an agent asks at all, where the names are known. */
 export const MODE_TIERS: Readonly<Record<string, AutonomyTier>> = {
   plan: 'suggest',

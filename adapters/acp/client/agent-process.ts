@@ -38,6 +38,8 @@ export interface AgentProcess {
   remembers: boolean;
   /** Its provider catalog, when it has one. */
   readonly catalog: Json | undefined;
+  /** Refusals whose reasons it has not been told. */
+  readonly untold: string[];
   /** When the agent last sent anything; silence is measured from here. */
   readonly receivedAt: number;
   spent: Spent;
@@ -171,6 +173,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
       return receivedAt;
     },
     spent: NOTHING_SPENT,
+    untold: [],
     introduced: false,
     late,
     attach(next) {

@@ -1,5 +1,6 @@
 /** Requests of an agent to its client while it works: each is submitted to the bridge and answered in the protocol's words. */
 
+import { POLICY_BLOCK } from '../../../mappings/acp.ts';
 import { raised } from '../../../mappings/acp-acts.ts';
 import { HITL_KINDS, HITL_RESPOND } from '../../../mappings/acp-harn.ts';
 import {
@@ -16,9 +17,10 @@ import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendSettings } from '../config.ts';
 import { harnPayload } from '../harn.ts';
+import { passesErrorsOn, refusalOf, refusalText } from '../refusals.ts';
 import { lookup, objectOf, textOf, within } from '../shapes.ts';
 import { shownEffect } from '../shown-act.ts';
-import { inputOf, OURS, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome, withMeta } from '../translate.ts';
+import { inputOf, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome, withReason } from '../translate.ts';
 import type { Files } from './acts/files.ts';
 import type { Terminals } from './acts/terminals.ts';
 import type { AgentProcess } from './agent-process.ts';
@@ -109,6 +111,11 @@ export function createRequests(deps: RequestsDeps): Requests {
         throw cause;
       });
     if (answer.kind !== 'approved') reader.denied(call);
+    if (answer.kind === 'denied') {
+      const text = refusalText(answer);
+      if (passesErrorsOn(agentProcess.agentName)) throw new RpcError({ code: POLICY_BLOCK, message: text });
+      if (!bare) agentProcess.untold.push(refusalOf(reported.title, text));
+    }
     return bare ? bareOutcome(answer) : withReason(toWireOutcome(options, answer), answer);
   }
 
@@ -251,12 +258,6 @@ export function createRequests(deps: RequestsDeps): Requests {
       });
     },
   };
-}
-
-/** Adds the reason for agents that read it: the protocol itself has no member for it. */
-function withReason(outcome: JsonObject, answer: Answer): JsonObject {
-  const reason = 'reason' in answer ? answer.reason : undefined;
-  return reason ? withMeta(outcome, OURS, { reason }) : outcome;
 }
 
 /** The reply for Harn agents without options: a plain yes, or a no with its reason. */

@@ -18,6 +18,7 @@ import {
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendDeps, BackendSettings } from '../config.ts';
+import { refusalsBlock } from '../refusals.ts';
 import { compact, textOf } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure } from '../translate.ts';
 import { createFiles } from './acts/files.ts';
@@ -115,7 +116,13 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     await write(beforehand());
     const blocks = await promptBlocks(work, agentProcess.can);
     const history = agentProcess.remembers ? undefined : await historyBlock(work);
-    const prompt = history ? [history, ...blocks] : blocks;
+    const refusals = agentProcess.untold.splice(0);
+    if (refusals.length > 0) await write([{ event: 'vendor.acp.refusals_told', payload: { refusals } }]);
+    const prompt = [
+      ...(history ? [history] : []),
+      ...blocks,
+      ...(refusals.length > 0 ? [refusalsBlock(refusals)] : []),
+    ];
     agentProcess.remembers = true;
     return await converse({ sessionId, prompt });
   } finally {

@@ -55,6 +55,8 @@ export interface Questions {
 export interface Expectation {
   /** The editor's response, when the editor answered; undefined when another door did. */
   words(): Promise<Buffer | undefined>;
+  /** Whether the answer that counts was given in this editor. */
+  here(): Promise<boolean>;
   /** The agent has its answer, so no further answer is needed. */
   done(): void;
 }
@@ -151,6 +153,7 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
           const { dialog } = entry;
           return dialog?.answering && (await dialog.answering) ? dialog.bytes : undefined;
         },
+        here: async () => (await entry.dialog?.answering) === true,
         done() {
           entry.over = true;
           if (of(turn).get(key) === entry) of(turn).delete(key);

@@ -3,6 +3,7 @@
  * or a person, recorded, and only then forwarded, from either side.
  */
 import type { Effect, Ids, Json, JsonObject } from '../../../../src/index.ts';
+import { refusedActText } from '../../refusals.ts';
 import { objectOf } from '../../shapes.ts';
 import { toWireError } from '../../translate.ts';
 import { type Questions, readOwn } from '../editor-view/questions.ts';
@@ -65,7 +66,7 @@ export function createExtensions({ wires, questions, ids, agent }: ExtensionDeps
         },
         withdrawn,
       );
-      if (done.kind === 'refused') back.send(encodeError(idOf(request), refusedError(done.reason)));
+      if (done.kind === 'refused') back.send(encodeError(idOf(request), refusedError(refusedActText(done))));
       else back.send(response?.line ?? encodeError(idOf(request), toWireError(new Error(done.result.error))));
     } catch (thrown) {
       back.send(response?.line ?? encodeError(idOf(request), toWireError(thrown)));

@@ -16,12 +16,14 @@ import {
 import type { WireError } from '../../../../src/transport/json-rpc/messages.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import { fromBlock } from '../../content.ts';
+import { refusalsBlock, refusalText } from '../../refusals.ts';
 import { listOf, objectOf, textOf, within } from '../../shapes.ts';
 import { toCoreEnd, toCoreFailure, toWireStop, traceOf } from '../../translate.ts';
 import type { Questions } from '../editor-view/questions.ts';
 import { encode, encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
+import { withMore } from '../frames/members.ts';
 import type { Wires } from '../frames/pending.ts';
-import { failedRequest, refusedPrompt } from '../frames/refusals.ts';
+import { failedRequest, reasonOf, refusedPrompt } from '../frames/refusals.ts';
 import type { SessionKey } from './session-keys.ts';
 import type { Turn, Turns } from './turns.ts';
 
@@ -78,10 +80,10 @@ export function createPrompts(deps: PromptsDeps): Prompts {
       });
       await begin(request, turn);
     } catch (thrown) {
-      const { kind, message } = asFault(thrown);
+      const { kind } = asFault(thrown);
       const refused = kind === 'policy_violation' || kind === 'rate_limited';
       const frames =
-        refused && version() < 2 ? refusedPrompt(id, sessionKey.wireId, message) : [failedRequest(id, thrown)];
+        refused && version() < 2 ? refusedPrompt(id, sessionKey.wireId, reasonOf(thrown)) : [failedRequest(id, thrown)];
       for (const frame of frames) wires.editor.send(frame);
     }
   }
@@ -123,7 +125,15 @@ export function createPrompts(deps: PromptsDeps): Prompts {
       ended(response, turn);
     };
     wires.calls.expect({ method: request.method, id, answered });
-    wires.agent.send(request.line);
+    wires.agent.send(withNotes(request, turn));
+  }
+
+  /** An agent that told its model only that the user refused gets the reasons with the next prompt. */
+  function withNotes({ line }: Request, { sessionKey, live }: Turn): Buffer {
+    const refusals = sessionKey.untold.splice(0);
+    if (refusals.length === 0) return line;
+    void live?.recorder.note({ event: 'vendor.acp.refusals_told', payload: { refusals } });
+    return withMore(line, ['params', 'prompt'], [refusalsBlock(refusals)]);
   }
 
   /** The last result of the turn is held until the log has the end; earlier updates are forwarded first. */
@@ -160,8 +170,8 @@ export function createPrompts(deps: PromptsDeps): Prompts {
     const action = { kind: 'prompt', tool: name, arguments: { input: message }, effect: 'none' } as const;
     const answer = await sink.ask({ kind: 'approval', action });
     if (answer.kind !== 'approved') {
-      const reason = 'reason' in answer ? answer.reason : 'not approved';
-      for (const frame of refusedPrompt(idOf(request), turn.sessionKey.wireId, reason)) wires.editor.send(frame);
+      for (const frame of refusedPrompt(idOf(request), turn.sessionKey.wireId, refusalText(answer)))
+        wires.editor.send(frame);
       return;
     }
     const body = { task_id: taskId, kind: 'interrupt' as const, message: message as never };

@@ -16,6 +16,8 @@ export interface SessionKey {
   /** Options that also select the mode. */
   modeOptions: readonly string[];
   spent: Spent;
+  /** Refusals whose reasons the agent has not been told. */
+  readonly untold: string[];
   /** The agent is replaying its history, which is already in the log. */
   replaying: boolean;
 }
@@ -151,7 +153,8 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
 }
 
 function placed(sessionId: string, workspaceId: string, cwd: string): Omit<SessionKey, 'wireId'> {
-  return { sessionId, workspaceId, cwd, mode: undefined, modeOptions: [], spent: NOTHING_SPENT, replaying: false };
+  const unknown = { mode: undefined, modeOptions: [], spent: NOTHING_SPENT, untold: [], replaying: false };
+  return { sessionId, workspaceId, cwd, ...unknown };
 }
 
 /** Reads modes and options from the result of new, load and resume. */

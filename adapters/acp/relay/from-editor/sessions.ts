@@ -5,6 +5,7 @@
 
 import { MODE_TIERS } from '../../../../mappings/acp.ts';
 import { type Actor, asText, Fault, type Ids, type JsonObject } from '../../../../src/index.ts';
+import { refusedActText } from '../../refusals.ts';
 import { compact, listOf, lookup, objectOf, textOf, within } from '../../shapes.ts';
 import { type Questions, readOwn } from '../editor-view/questions.ts';
 import { encode, encodeError, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
@@ -153,7 +154,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
         },
       );
       expectation.done();
-      if (done.kind === 'refused') return refuse(request, sessionKey, done.reason);
+      if (done.kind === 'refused') return refuse(request, sessionKey, refusedActText(done));
       if (!response) throw new Fault('client_closed', 'stopped before the agent received the request');
       if (done.result.status === 'ok') sessionKey.mode = to;
       wires.editor.send(response.line);
