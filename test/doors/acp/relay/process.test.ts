@@ -1,6 +1,6 @@
 /** The command itself: started, used, dropped and killed as editors do it. Nothing is left, and the log says how it ended. */
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -28,6 +28,23 @@ test('a whole turn, nothing but the protocol on standard output, and an orderly 
   const [task] = await runtime.store.list<never>({ object: 'task', limit: 10 });
   expect(task).toMatchObject({ status: 'COMPLETED', assigned_agent_id: 'scripted' });
   expect(await runtime.store.receipts({})).toHaveLength(1);
+});
+
+test('an agent is called what it calls itself, unless an agent of the configuration has that name', async () => {
+  const called = async (before: readonly string[]) => {
+    const dir = await location();
+    const { editor, exited, work } = startRelay({ dir, name: null, before });
+    await (await work('say it')).done;
+    editor.close();
+    await exited;
+    const { runtime } = await openTestGateway({ dir, clock: systemClock });
+    const [task] = await runtime.store.list<never>({ object: 'task', limit: 10 });
+    return (task as { assigned_agent_id?: string } | undefined)?.assigned_agent_id;
+  };
+  expect(await called([])).toBe('a');
+  const config = join(await location(), 'tollbridge.yaml');
+  await writeFile(config, 'agents: { a: { acp: { command: [a] } } }\n');
+  expect(await called(['--config', config])).not.toBe('a');
 });
 
 test('without a log the agent is greeted and then nothing passes', async () => {
