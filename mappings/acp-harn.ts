@@ -30,7 +30,7 @@ export interface HarnRow {
 // biome-ignore format: one update per line reads as the page of a specification
 export const HARN_UPDATES = [
   { wire: 'fs_watch', dir: '<->', facts: ['vendor.harn.fs_watch'], fields: ['subscriptionId', 'events'], plain: 'nothing' },
-  { wire: 'handoff', dir: '<->', facts: ['agent.handoff'], fields: ['handoffId', 'artifactId', 'handoff'], plain: 'message' },
+  { wire: 'handoff', dir: '<->', facts: ['agent.handoff'], fields: ['handoffId', 'artifactId', 'handoff'], plain: 'tool_call' },
   { wire: 'hitl_request', dir: '<->', facts: ['task.input_required', 'tool.approval_required'], fields: ['requestId', 'kind', 'payload'], plain: 'question', why: 'becomes a question of ours; a client that has no forms is asked for values this way' },
   { wire: 'hitl_resolved', dir: '<->', facts: ['vendor.harn.hitl_resolved'], fields: ['requestId', 'kind', 'outcome'], plain: 'nothing' },
   { wire: 'log', dir: '<->', facts: ['vendor.harn.log'], fields: ['level', 'message', 'fields'], plain: 'nothing' },

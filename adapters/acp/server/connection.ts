@@ -17,6 +17,7 @@ import {
   type Logger,
   type Row,
   type Session,
+  type Task,
   VERSION,
 } from '../../../src/index.ts';
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
@@ -130,6 +131,14 @@ export function createConnection(options: ConnectionOptions): Connection {
     }
   }
 
+  /** A session goes on with the agent and the persona of its last task, unless this client chooses others. */
+  async function asBefore(viewer: Viewer, { id, persona_id }: Session & Row): Promise<void> {
+    const query = { object: 'task', where: { session_id: id }, newestFirst: true, limit: 1 };
+    const [last] = (await bridge.list<Task & Row>(actor, query)).data;
+    viewer.agent = last?.assigned_agent_id ?? undefined;
+    if (last?.persona_id && last.persona_id !== persona_id) viewer.persona = last.persona_id;
+  }
+
   async function choices(session: Session, viewer: Viewer): Promise<JsonObject> {
     return await workspaces.choices(session, { persona: viewer.persona, agent: viewer.agent });
   }
@@ -157,6 +166,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   async function load({ params, afterwards }: Asked): Promise<JsonObject> {
     const session = await sessionOf(params);
     const viewer = view(session.id);
+    await asBefore(viewer, session);
     await viewer.replay(cursorIn(params));
     afterwards(() => viewer.follow('now'));
     return await choices(session, viewer);
@@ -165,6 +175,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   async function resume({ params, afterwards }: Asked): Promise<JsonObject> {
     const session = await sessionOf(params);
     const viewer = view(session.id);
+    await asBefore(viewer, session);
     const after = cursorIn(params);
     if (after) await viewer.replay(after);
     else await viewer.join();
@@ -176,6 +187,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     const source = await sessionOf(params);
     const { resource } = await bridge.submit({ kind: 'session.fork', actor, body: { session_id: source.id } });
     const viewer = view(resource.id);
+    await asBefore(viewer, source);
     afterwards(() => viewer.follow('now'));
     return { sessionId: resource.id, ...(await choices(resource as Session, viewer)) };
   }

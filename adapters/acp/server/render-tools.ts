@@ -119,6 +119,28 @@ export function createToolRenderer(client: ClientProfile): ToolRenderer {
   return { render };
 }
 
+const HANDED: Readonly<Record<string, string>> = {
+  accepted: 'in_progress',
+  completed: 'completed',
+  failed: 'failed',
+  rejected: 'failed',
+};
+
+/** Work handed to another agent is a call named after that agent: text would run into the answer. `known`: it was opened. */
+export function handoffCall(
+  { payload: { target_agent, task_id, status: said } }: CoreEvent,
+  known: Set<string>,
+): JsonObject[] {
+  const status = lookup(HANDED, said);
+  if (!status) return [];
+  const toolCallId = `handoff-${asText(task_id)}`;
+  if (known.has(toolCallId)) return [{ sessionUpdate: 'tool_call_update', toolCallId, status }];
+  known.add(toolCallId);
+  return [
+    { sessionUpdate: 'tool_call', toolCallId, title: `handed to ${asText(target_agent)}`, kind: 'other', status },
+  ];
+}
+
 export function kindOf(payload: JsonObject): string {
   const own = lookup(ACT_KINDS as Readonly<Record<string, string>>, payload.kind);
   if (own) return own;

@@ -13,9 +13,10 @@ import {
 import { HARN_UPDATES } from '../../../mappings/acp-harn.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { openAgentGateway } from '../../support/acp/agent-gateway.ts';
-import { openEditor } from '../../support/acp/client.ts';
+import { openEditor, openEditorGateway } from '../../support/acp/client.ts';
 import { troubleOf } from '../../support/acp/schema.ts';
 import { ana } from '../../support/gateway/actors.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
 import { of } from '../../support/gateway/test-gateway.ts';
 
 const HARN = { _meta: { harn: {} } };
@@ -133,7 +134,7 @@ describe('every kind of update', () => {
         update.title ?? update.status ?? update.content?.text ?? update.content?.uri,
       ]),
     ).toEqual([
-      ['agent_message_chunk', 'bo took the work.\n'],
+      ['tool_call', 'handed to bo'],
       ['notice', 'half way'],
       ['tool_call', 'search for tools: grep'],
       ['tool_call_update', 'completed'],
@@ -363,4 +364,34 @@ describe('places of members', () => {
   test('a chunk without a visible part is visible', () => {
     expect([visibleText({ text: 'a' }), visibleText({ text: 'a', visible_delta: '' })]).toEqual(['a', '']);
   });
+});
+
+test('a handoff of an agent that does not speak the profile reaches its clients as one', async () => {
+  const agent = scriptedAgent(async (sink) => {
+    const payload = { target_agent: 'peer', task_id: 'task_9', status: 'completed', receipt_id: 'receipt_9' };
+    await sink.emit({ event: 'agent.handoff', payload });
+    return undefined;
+  });
+  const { editor } = await openEditorGateway({ agents: [agent] }, { capabilities: HARN });
+  const sessionId = await editor.session();
+  const { _meta } = await editor.prompt(sessionId, 'go');
+  expect(editor.updates('handoff')).toMatchObject([
+    {
+      _meta: {
+        harn: {
+          handoffId: 'task_9',
+          handoff: {
+            _type: 'handoff_artifact',
+            id: 'task_9',
+            parent_run_id: _meta.tollbridge.taskId,
+            source_persona: 'agent:agent',
+            target_persona_or_human: { kind: 'agent', id: 'peer' },
+            receipt_links: ['receipt_9'],
+            metadata: { status: 'completed' },
+          },
+        },
+      },
+    },
+  ]);
+  expect(editor.updates('agent_message_chunk')).toEqual([]);
 });
