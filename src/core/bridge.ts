@@ -46,6 +46,7 @@ import { createAsks } from './approvals/asks.ts';
 import { createChangedActs } from './approvals/changed-acts.ts';
 import { createWholeActs, inMemory } from './approvals/whole-acts.ts';
 import { artifactHandlers } from './commands/artifact-changes.ts';
+import { createAskedSession } from './commands/asked-session.ts';
 import { branchHandlers } from './commands/branches.ts';
 import { declaredHandlers } from './commands/declared.ts';
 import { createDeliveries } from './commands/deliveries.ts';
@@ -65,6 +66,7 @@ import { createReplayer } from './replay/replay.ts';
 import { createEndings, type Endings } from './tasks/end-task.ts';
 import { type Recovered, recover } from './tasks/recovery.ts';
 import { createRunner } from './tasks/runner.ts';
+import { createSubmit } from './tasks/submit.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
@@ -323,7 +325,7 @@ export function createCore(deps: CoreDeps): Core {
     return true;
   }
 
-  const { cancelTask, ...tasks } = taskHandlers({
+  const taskDeps = {
     ...shared,
     servedBy,
     admit,
@@ -335,10 +337,20 @@ export function createCore(deps: CoreDeps): Core {
     },
     isDead,
     graceMs: settings.graceMs,
-  });
+  };
+  const { cancelTask, ...tasks } = taskHandlers(taskDeps);
+  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults });
   const handlers: Handlers = {
     ...declaredHandlers({ ...context, vaults }),
-    ...sessionHandlers({ ...context, cancelTask, admit, vaults }),
+    ...sessions,
+    'session.create': createAskedSession({
+      ...context,
+      create: sessions['session.create'],
+      close: sessions['session.close'],
+      submit: createSubmit({ ...taskDeps, admit: async () => {} }),
+      propose: tasks['action.propose'],
+      report: tasks['task.report'],
+    }),
     ...branchHandlers(context),
     ...artifactHandlers(context),
     ...tasks,
@@ -368,7 +380,10 @@ export function createCore(deps: CoreDeps): Core {
     if (decision.verdict === 'allow') return;
     const location = { resource: { object: 'workspace', id: workspaceId }, session_id: null };
     await log.commit({ decide: () => ({ events: [{ ...decidedEvent(action, decision), ...location }] }) });
-    throw new Fault('policy_violation', decision.reason, { details: { rule_id: decision.rule_id ?? null } });
+    const { rule_id = null, verdict } = decision;
+    throw new Fault('policy_violation', decision.reason, {
+      details: { rule_id, ...(verdict === 'escalate' && { verdict }) },
+    });
   }
 
   async function submit<K extends CommandKind>(command: Extract<Command, { kind: K }>): Promise<Accepted<K>> {

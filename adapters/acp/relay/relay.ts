@@ -15,7 +15,7 @@ import {
 import type { LineVerdict } from '../../../src/transport/ndjson/byte-lines.ts';
 import { numberOf, objectOf, textOf, within } from '../shapes.ts';
 import { createQuestions } from './editor-view/questions.ts';
-import type { Frame } from './frames/frame.ts';
+import type { Frame, Request } from './frames/frame.ts';
 import { encode, encodeError } from './frames/frame.ts';
 import { createPassing } from './frames/passthrough.ts';
 import { createWires, type Wires } from './frames/pending.ts';
@@ -83,7 +83,11 @@ export function acpRelay(config: RelayConfig, { name, log, ids, secret }: PartCo
 
 export function createRelay(deps: RelayDeps): LinkRelay {
   const { bridge, person, name, turns, wires, settings, log, ids } = deps;
-  const agreed = { version: 1, http: false, agent: name };
+  const agreed = { version: 1, http: false, agent: name, forms: false };
+
+  function greeted({ message }: Request): void {
+    agreed.forms = objectOf(within(message, 'params', 'clientCapabilities', 'elicitation', 'form')) !== undefined;
+  }
 
   function initialized(result: unknown): void {
     agreed.version = numberOf(within(result, 'protocolVersion')) ?? agreed.version;
@@ -150,8 +154,8 @@ export function createRelay(deps: RelayDeps): LinkRelay {
     },
   });
   const prompts = createPrompts({ ...shared, watch, ending: (turn) => terminals.ended(turn) });
-  const sessions = createSessions({ ...shared, mcpServers });
-  const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized });
+  const sessions = createSessions({ ...shared, mcpServers, forms: () => agreed.forms });
+  const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized, greeted });
   const fromAgent = createFromAgent({ ...shared, prompts, held, terminals, late, permission, elicit });
 
   /** Earlier updates and acts are in the log before the end is. */
@@ -199,6 +203,7 @@ export function createRelay(deps: RelayDeps): LinkRelay {
     runOn: fromAgent.runOn,
     early(request, answer) {
       void passing.note(request, person);
+      greeted(request);
       if (answer) initialized(answer.message.result);
       else fromEditor.greeted(request);
     },

@@ -21,6 +21,7 @@ import { refusal, tooMany, tooManyRequests } from '../actions/refusals.ts';
 import type { TimeLimits } from '../actions/time-limits.ts';
 import { permitFor } from '../approvals/permit.ts';
 import { linkEvents, linkedBy } from '../commands/artifact-changes.ts';
+import { requireOpened } from '../commands/asked-session.ts';
 import { openBranch, seeBranch } from '../commands/branches.ts';
 import { type Admit, admitted, freshSession, mayUse, sessionEvent } from '../commands/session-opening.ts';
 import { messageEvents, openSession } from '../commands/transcript.ts';
@@ -240,7 +241,9 @@ export function createSubmit(deps: SubmitDeps) {
       });
     }
     if (session_id !== undefined) {
-      return { session: await access.see<Session & Row>(actor, 'session', session_id), opens: undefined };
+      const session = await access.see<Session & Row>(actor, 'session', session_id);
+      requireOpened(session);
+      return { session, opens: undefined };
     }
     requireScope(actor, 'sessions:write');
     const wanted = opens as NonNullable<typeof opens>;

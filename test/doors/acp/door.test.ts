@@ -306,7 +306,10 @@ test('a session that another client loads or resumes goes on with its own agent'
 
 test('a message that follows another begins a paragraph, and a handoff is no part of the text', async () => {
   const says = (sink: Sink, text: string) =>
-    sink.emit({ event: 'agent.message', payload: { message: { role: 'assistant', parts: [{ type: 'text', text, visibility: 'public' }] } } });
+    sink.emit({
+      event: 'agent.message',
+      payload: { message: { role: 'assistant', parts: [{ type: 'text', text, visibility: 'public' }] } },
+    });
   const agent = scriptedAgent(async (sink) => {
     await says(sink, 'Working on it.');
     await says(sink, 'Half way.');

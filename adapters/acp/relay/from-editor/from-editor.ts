@@ -40,6 +40,8 @@ export interface FromEditorDeps {
   readonly refused: RefusedFrames;
   /** Called with the agent's `initialize` result. */
   readonly initialized: (result: unknown) => void;
+  /** Called with the editor's `initialize` request. */
+  readonly greeted: (request: Request) => void;
   readonly cancelTask: (turn: Turn, reason: string) => void;
 }
 
@@ -91,6 +93,7 @@ export function createFromEditor(deps: FromEditorDeps) {
       refused.refuse('editor', frame, 'a request with this id has no answer yet', { anonymous: true });
     } else if (judged.handling === 'refuse') refused.refuse('editor', frame, judged.reason);
     else if (method === 'initialize') {
+      deps.greeted(frame);
       greeted(frame);
       wires.agent.send(frame.line);
       void passing.note(frame, person);

@@ -24,8 +24,8 @@ export interface SessionKey {
 
 export interface SessionKeys {
   workspace(cwd: string): Promise<string>;
-  /** Creates a session without a wire id. Throws a fault when policy denies it. */
-  create(cwd: string | undefined, about: JsonObject): Promise<Omit<SessionKey, 'wireId'>>;
+  /** Creates a session without a wire id. Throws a fault when policy denies it, and waits where it leaves it to a person. */
+  create(cwd: string | undefined, about: JsonObject, asked: Asked): Promise<Omit<SessionKey, 'wireId'>>;
   /** Binds the agent's session id to it. */
   bind(
     wireId: string,
@@ -33,10 +33,13 @@ export interface SessionKeys {
   ): { readonly sessionKey: SessionKey; readonly bound: Promise<void> };
   known(wireId: string): SessionKey | undefined;
   /** The session bound earlier, in this process or another; otherwise created now. */
-  find(wireId: string, cwd?: string, about?: JsonObject): Promise<SessionKey>;
+  find(wireId: string, cwd?: string, about?: JsonObject, asked?: Asked): Promise<SessionKey>;
   close(wireId: string): Promise<void>;
   discard(made: Omit<SessionKey, 'wireId'>): Promise<void>;
 }
+
+/** Called with the id of the question whether a session may be opened. */
+export type Asked = (askId: string) => void;
 
 export interface SessionKeysDeps {
   readonly bridge: Bridge;
@@ -85,11 +88,12 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
     return found;
   }
 
-  async function create(cwd = here, about: JsonObject = {}): Promise<Omit<SessionKey, 'wireId'>> {
+  async function create(cwd = here, about: JsonObject = {}, asked?: Asked): Promise<Omit<SessionKey, 'wireId'>> {
     const workspaceId = await workspace(cwd);
     const metadata = { acp: { ...about, agent: name, cwd } };
     const body = { workspace_id: workspaceId, ...(persona && { persona_id: persona }), metadata };
-    const { resource } = await bridge.submit({ kind: 'session.create', actor: person, body });
+    const command = { kind: 'session.create', actor: person, body, ...(asked && { asked }) } as const;
+    const { resource } = await bridge.submit(command);
     return placed(resource.id, workspaceId, cwd);
   }
 
@@ -110,7 +114,7 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
     }
   }
 
-  async function look(wireId: string, cwd: string, about: JsonObject): Promise<SessionKey> {
+  async function look(wireId: string, cwd: string, about: JsonObject, asked?: Asked): Promise<SessionKey> {
     let last: (Session & Row) | undefined;
     for (let count = 1; ; count += 1) {
       const to = await bridge.bound(PROTOCOL, scope, `session:${wireId}${count === 1 ? '' : `#${count}`}`);
@@ -123,7 +127,7 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
       known.set(wireId, sessionKey);
       return sessionKey;
     }
-    const { sessionKey, bound } = bind(wireId, await create(cwd, about));
+    const { sessionKey, bound } = bind(wireId, await create(cwd, about, asked));
     await bound;
     return sessionKey;
   }
@@ -133,10 +137,10 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
     create,
     bind,
     known: (wireId) => known.get(wireId),
-    find(wireId, cwd = here, about = {}) {
+    find(wireId, cwd = here, about = {}, asked) {
       const sessionKey = known.get(wireId);
       if (sessionKey) return Promise.resolve(sessionKey);
-      const found = finding.get(wireId) ?? look(wireId, cwd, about).finally(() => finding.delete(wireId));
+      const found = finding.get(wireId) ?? look(wireId, cwd, about, asked).finally(() => finding.delete(wireId));
       finding.set(wireId, found);
       return found;
     },

@@ -4,7 +4,7 @@
  */
 
 import { MODE_TIERS } from '../../../../mappings/acp.ts';
-import { type Actor, asText, Fault, type Ids, type JsonObject } from '../../../../src/index.ts';
+import { type Actor, asText, type Bridge, Fault, type Ids, type JsonObject } from '../../../../src/index.ts';
 import { refusedActText } from '../../refusals.ts';
 import { compact, listOf, lookup, objectOf, textOf, within } from '../../shapes.ts';
 import { type Questions, readOwn } from '../editor-view/questions.ts';
@@ -28,7 +28,11 @@ export interface Sessions {
 }
 
 export interface SessionsDeps {
+  readonly bridge: Bridge;
   readonly person: Actor;
+  readonly name: string;
+  /** Whether the editor can show forms. */
+  readonly forms: () => boolean;
   readonly ids: Ids;
   readonly wires: Wires;
   readonly sessionKeys: SessionKeys;
@@ -40,7 +44,7 @@ export interface SessionsDeps {
 }
 
 export function createSessions(deps: SessionsDeps): Sessions {
-  const { person, ids, wires, sessionKeys, turns, questions, mcpServers, stop } = deps;
+  const { bridge, person, name, forms, ids, wires, sessionKeys, turns, questions, mcpServers, stop } = deps;
 
   async function open(request: Request): Promise<void> {
     const params = paramsOf(request);
@@ -51,16 +55,53 @@ export function createSessions(deps: SessionsDeps): Sessions {
       roots: params.additionalDirectories,
     });
     const named = request.method === 'session/load' || request.method === 'session/resume';
+    const question = opening(request);
     try {
-      if (named) await again(request, await sessionKeys.find(asText(params.sessionId), cwd, about));
-      else await fresh(request, cwd, about);
+      if (named) await again(request, await sessionKeys.find(asText(params.sessionId), cwd, about, question.asked));
+      else await fresh(request, await sessionKeys.create(cwd, about, question.asked));
     } catch (thrown) {
       wires.editor.send(failedRequest(idOf(request), thrown));
+    } finally {
+      question.over();
     }
   }
 
-  async function fresh(request: Request, cwd: string | undefined, about: JsonObject): Promise<void> {
-    const made = await sessionKeys.create(cwd, about);
+  /**
+   * The question whether a session may be opened. The editor has no session to show it in, so it is a form about the editor's
+   * own request; where the editor has no forms, it is answered elsewhere, and the request waits.
+   */
+  function opening(request: Request) {
+    let shown: string | undefined;
+    return {
+      asked(ask_id: string): void {
+        if (!forms()) return;
+        const { cwd } = paramsOf(request);
+        const params = {
+          mode: 'form',
+          requestId: request.message.id ?? null,
+          message: `May the agent ${name} open a session in ${asText(cwd ?? 'this directory')}? (${request.method})`,
+          requestedSchema: {
+            type: 'object',
+            properties: { allow: { type: 'boolean', title: 'Open the session' } },
+            required: ['allow'],
+          },
+        };
+        shown = wires.put('elicitation/create', params, ({ message }) => {
+          const approved =
+            within(message, 'result', 'action') === 'accept' && within(message, 'result', 'content', 'allow') === true;
+          const reason = approved ? {} : { reason: 'said no in the editor' };
+          const body = { ask_id, approved, ...reason };
+          // Another answer may have been first; then that one counts.
+          bridge.submit({ kind: 'ask.answer', actor: { ...person, interactive: true }, body }).catch(() => {});
+        });
+      },
+      over(): void {
+        if (shown) wires.withdraw(shown);
+      },
+    };
+  }
+
+  async function fresh(request: Request, made: Omit<SessionKey, 'wireId'>): Promise<void> {
     const answered = ({ line, message }: Response) => {
       const wireId = textOf(within(message, 'result', 'sessionId'));
       if (!wireId) {

@@ -1,6 +1,7 @@
 /** What passes through us is held: files, terminals and switches are decided, written down, and only then handed on. */
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../../../src/model/schema.ts';
+import type { Row } from '../../../../src/ports/index.ts';
 import { modes } from '../../../support/acp/agents.ts';
 import { CWD, openStage, picks, type Stage } from '../../../support/acp/relay.ts';
 import { of } from '../../../support/gateway/test-gateway.ts';
@@ -309,4 +310,50 @@ test('a value is given by the client that is first, at the editor or elsewhere',
   const [ask] = await stage.home.asks((await stage.task()).id);
   await stage.home.answer(String(ask?.id), { value: { a: 'x' } });
   expect((await done).result).toEqual(END);
+});
+
+const ASK_FIRST = '[{ id: look, when: { kind: session.open }, then: ask, say: look first }]';
+
+test('a session that a rule leaves to a person waits for the answer, which can be given elsewhere', async () => {
+  const stage = await openStage({ rules: ASK_FIRST });
+  stage.agent.on('initialize', () => ({ protocolVersion: 1 }));
+  stage.agent.on('session/new', () => ({ sessionId: 's1' }));
+  await stage.editor.ask('initialize', { protocolVersion: 1 });
+  const open = () => stage.editor.ask('session/new', { cwd: CWD, mcpServers: [] });
+  const asked = async () => {
+    const { store } = stage.home.runtime;
+    const where = { state: 'open' };
+    await expect.poll(() => store.list({ object: 'ask', where })).toHaveLength(1);
+    return (await store.list<Row & { session_id: string }>({ object: 'ask', where }))[0];
+  };
+
+  const first = open();
+  const question = await asked();
+  // Until then nothing works in it, whoever asks.
+  const task = { session_id: question?.session_id ?? '', input: { text: 'go' }, agent: 'bot' };
+  await expect(stage.home.send('task.submit', task)).rejects.toThrow('waits for an approval');
+  expect(stage.agent.frames.some(({ method }) => method === 'session/new')).toBe(false);
+  await stage.home.answer(question?.id ?? '');
+  expect((await first).result).toEqual({ sessionId: 's1' });
+  stage.agent.on('session/prompt', () => END);
+  expect((await stage.prompt()).result).toEqual(END);
+
+  const second = open();
+  await stage.home.answer((await asked())?.id ?? '', { approved: false, reason: 'not today' });
+  expect((await second).error).toMatchObject({ code: 1403, message: expect.stringContaining('not today') });
+});
+
+test('an editor that has forms is asked itself whether a session may be opened', async () => {
+  const stage = await openStage({ rules: ASK_FIRST });
+  stage.agent.on('initialize', () => ({ protocolVersion: 1 }));
+  stage.agent.on('session/new', () => ({ sessionId: 's1' }));
+  const clientCapabilities = { elicitation: { form: {} } };
+  await stage.editor.ask('initialize', { protocolVersion: 1, clientCapabilities });
+  stage.editor.on('elicitation/create', () => ({ action: 'accept', content: { allow: true } }));
+  const answer = await stage.editor.ask('session/new', { cwd: CWD, mcpServers: [] });
+  expect(answer.result).toEqual({ sessionId: 's1' });
+  const form = stage.editor.frames.find(({ method }) => method === 'elicitation/create');
+  expect(form?.params).toMatchObject({ requestId: answer.id, message: expect.stringContaining(CWD) });
+  stage.editor.on('elicitation/create', () => ({ action: 'decline' }));
+  expect((await stage.editor.ask('session/new', { cwd: CWD, mcpServers: [] })).error).toMatchObject({ code: 1403 });
 });
