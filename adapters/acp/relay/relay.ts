@@ -113,8 +113,15 @@ export function createRelay(deps: RelayDeps): LinkRelay {
   }
 
   const sessionKeys = createSessionKeys({ bridge, person, name, cwd: settings.cwd, persona: settings.persona });
-  const questions = createQuestions({ bridge, person, wires, log });
   const approvals = createApprovals(person);
+  const questions = createQuestions({
+    bridge,
+    person,
+    wires,
+    log,
+    covering: (turn, { tool, server, arguments: args }) =>
+      tool ? approvals.covering(turn, { operation: 'call', tool, server, arguments: args }) : undefined,
+  });
   const passing = createPassing({ bridge, sessionKeys, log, cwd: settings.cwd });
   const late = createLate(passing);
   const agent = () => agreed.agent;

@@ -16,12 +16,14 @@ import {
   type Json,
   type JsonObject,
   type Logger,
+  type PendingAct,
 } from '../../../../src/index.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import { objectOf, textOf, within } from '../../shapes.ts';
 import type { WireOption } from '../../translate.ts';
 import { idOf, type Request, type Response } from '../frames/frame.ts';
 import type { Wires } from '../frames/pending.ts';
+import type { Covered } from '../from-agent/approved-acts.ts';
 import type { Turn } from '../from-editor/turns.ts';
 import { formLine, ownCall, permissionLine, type Showing } from './dialogs.ts';
 
@@ -41,6 +43,8 @@ export interface Expected {
   /** An earlier approval that covers this act. */
   readonly covered?: { readonly by: Actor; readonly reason: string } | undefined;
   onShown?(): void;
+  /** This relay did not raise the question. */
+  readonly unexpected?: true;
 }
 
 export interface Questions {
@@ -74,9 +78,11 @@ export interface QuestionsDeps {
   readonly person: Actor;
   readonly wires: Wires;
   readonly log: Logger;
+  /** The approval of exactly this call, which the agent asked about before it made it at a tool server of ours. */
+  readonly covering: (turn: Turn, act: PendingAct) => Covered | undefined;
 }
 
-export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): Questions {
+export function createQuestions({ bridge, person, wires, log, covering }: QuestionsDeps): Questions {
   const expecting = new WeakMap<Turn, Map<string, Entry>>();
   const open = new Map<string, Dialog>();
   /** Questions whose act is being looked up. */
@@ -115,6 +121,8 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
         ? undefined
         : await bridge.pendingAct({ ...person, interactive: true }, ask.id).catch(() => undefined);
     if (!showing.delete(ask.id) || expected.over) return;
+    const covered = act && expected.unexpected ? covering(turn, act) : undefined;
+    if (covered) return void (await answer(ask.id, { approved: true, reason: covered.reason }, covered.by));
     const shown: Showing = { act, dialog: dialogText(ask, act) };
     const dialog: Dialog = { id: '', answering: undefined, bytes: undefined };
     expected.dialog = dialog;
@@ -198,10 +206,10 @@ const OWN_OPTIONS = [
   { optionId: 'reject', name: 'Reject', kind: 'reject_once' },
 ];
 
-/** A question that this relay did not raise: whether work may begin at all. */
+/** A question that this relay did not raise: whether work may begin at all, or a call at one of our tool servers. */
 function unexpected(ask: AskRecord): Expected {
   const toolCall = { toolCallId: ask.id, kind: 'other', status: 'pending' };
-  return { shown: { toolCall }, read: readOwn };
+  return { shown: { toolCall }, read: readOwn, unexpected: true };
 }
 
 /** Our questions have two options, and anything but the first is a no. */
