@@ -10,6 +10,7 @@ import { createOrderedWriter, type OrderedWriter } from '../../../src/transport/
 import { textOf, within } from '../shapes.ts';
 import { type Frame, frameOf, idOf, type Request, type Response, unreadable } from './frames/frame.ts';
 import type { RunOn } from './frames/repeated-lines.ts';
+import { restorable } from './frames/restorable.ts';
 
 /** Inspects lines once the relay is ready. */
 export interface Looker {
@@ -76,7 +77,8 @@ export function openLink({ editor, agent }: Streams): Link {
         }
         greeting.answer = frame;
         named(textOf(within(frame.message, 'result', 'agentInfo', 'name')));
-        return true;
+        const line = restorable(frame);
+        return line === frame.line ? true : () => toEditor.send(line);
       }
       if (frame.kind === 'blank') return DROPPED;
       if (frame.kind === 'noise') return () => earlyFrames.keep(frame);

@@ -13,7 +13,8 @@ import {
   type PartContext,
 } from '../../../src/index.ts';
 import type { LineVerdict } from '../../../src/transport/ndjson/byte-lines.ts';
-import { numberOf, objectOf, textOf, within } from '../shapes.ts';
+import { type ClientProfile, profileOf } from '../server/client-profile.ts';
+import { listOf, numberOf, objectOf, textOf, within } from '../shapes.ts';
 import { createQuestions } from './editor-view/questions.ts';
 import type { Frame, Request } from './frames/frame.ts';
 import { encode, encodeError } from './frames/frame.ts';
@@ -31,6 +32,7 @@ import { createPermissions } from './from-agent/permission.ts';
 import { createTerminals } from './from-agent/terminals.ts';
 import { createFromEditor } from './from-editor/from-editor.ts';
 import { createPrompts } from './from-editor/prompts.ts';
+import { createRestoredSessions } from './from-editor/restored-sessions.ts';
 import { createSessionKeys } from './from-editor/session-keys.ts';
 import { createSessions } from './from-editor/sessions.ts';
 import { createStall } from './from-editor/stall-detector.ts';
@@ -83,9 +85,11 @@ export function acpRelay(config: RelayConfig, { name, log, ids, secret }: PartCo
 
 export function createRelay(deps: RelayDeps): LinkRelay {
   const { bridge, person, name, turns, wires, settings, log, ids } = deps;
-  const agreed = { version: 1, http: false, agent: name, forms: false };
+  const agreed = { version: 1, http: false, agent: name, forms: false, load: true, resume: true };
+  let editor: ClientProfile = profileOf({}, { harn: 'auto' });
 
   function greeted({ message }: Request): void {
+    editor = profileOf(objectOf(message.params) ?? {}, { harn: 'auto' });
     agreed.forms = objectOf(within(message, 'params', 'clientCapabilities', 'elicitation', 'form')) !== undefined;
   }
 
@@ -94,6 +98,11 @@ export function createRelay(deps: RelayDeps): LinkRelay {
     // The agent's name for itself selects how its arguments are read; ours is the program's.
     agreed.agent =
       textOf(within(result, 'agentInfo', 'name')) ?? textOf(within(result, 'info', 'name')) ?? agreed.agent;
+    // Only the first version of the wire says so here; a session of the second is the agent's to restore.
+    const can = within(result, 'agentCapabilities');
+    const first = agreed.version === 1;
+    agreed.load = !first || within(can, 'loadSession') === true;
+    agreed.resume = !first || objectOf(within(can, 'sessionCapabilities', 'resume')) !== undefined;
     const second = objectOf(within(result, 'capabilities', 'session', 'mcp', 'http'));
     agreed.http = within(result, 'agentCapabilities', 'mcpCapabilities', 'http') === true || second !== undefined;
   }
@@ -133,6 +142,19 @@ export function createRelay(deps: RelayDeps): LinkRelay {
   const elicit = createElicitations({ wires, questions, ids });
   const mcpServers = () => settings.mcpServers.filter(({ http }) => !http || agreed.http);
   const version = () => agreed.version;
+  const restores = () => agreed;
+  const restored = createRestoredSessions({
+    bridge,
+    person,
+    wires,
+    client: () => editor,
+    restores,
+    servers(request, sessionId) {
+      const { sessionId: _, ...params } = objectOf(request.message.params) ?? {};
+      const ours = mcpServers().map((server) => server.toWire(sessionId));
+      return { ...params, mcpServers: [...listOf(params.mcpServers), ...ours] };
+    },
+  });
   const shared = {
     bridge,
     person,
@@ -160,8 +182,13 @@ export function createRelay(deps: RelayDeps): LinkRelay {
       prompts.abandon(turn, { code: 'upstream_unavailable', message });
     },
   });
-  const prompts = createPrompts({ ...shared, watch, ending: (turn) => terminals.ended(turn) });
-  const sessions = createSessions({ ...shared, mcpServers, forms: () => agreed.forms });
+  const prompts = createPrompts({
+    ...shared,
+    history: restored.history,
+    watch,
+    ending: (turn) => terminals.ended(turn),
+  });
+  const sessions = createSessions({ ...shared, mcpServers, restores, restored, forms: () => agreed.forms });
   const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized, greeted });
   const fromAgent = createFromAgent({ ...shared, prompts, held, terminals, late, permission, elicit });
 
@@ -206,7 +233,11 @@ export function createRelay(deps: RelayDeps): LinkRelay {
 
   return {
     fromEditor: guarded('editor', fromEditor.look),
-    fromAgent: guarded('agent', fromAgent.look),
+    fromAgent: guarded('agent', (frame) => {
+      const seen = wires.aliases.fromAgent(frame);
+      const verdict = fromAgent.look(seen);
+      return verdict === true && seen !== frame ? () => wires.editor.send(seen.line) : verdict;
+    }),
     runOn: fromAgent.runOn,
     early(request, answer) {
       void passing.note(request, person);

@@ -5,7 +5,7 @@
 
 import { UPDATES } from '../../../mappings/acp.ts';
 import { AGENT_EVENT } from '../../../mappings/acp-harn.ts';
-import type { CoreEvent, JsonObject, Message, Part } from '../../../src/index.ts';
+import type { AskRecord, CoreEvent, JsonObject, Message, Part } from '../../../src/index.ts';
 import { asText, emptyTaskView, evolve, type TaskView, vendorEvent } from '../../../src/index.ts';
 import { cameAs } from '../client/facts.ts';
 import { type Fetched, toArtifactBlock, toBlock } from '../content.ts';
@@ -15,7 +15,7 @@ import { toWirePlan } from '../translate.ts';
 import type { ClientProfile } from './client-profile.ts';
 import { harnForms, harnHandoff } from './render-harn.ts';
 import { createThoughtRenderer, THOUGHT } from './render-thoughts.ts';
-import { createToolRenderer, handoffCall } from './render-tools.ts';
+import { answeredCall, createToolRenderer, handoffCall } from './render-tools.ts';
 
 /** An update of the session, or a separate notification. */
 export type RenderedFrame = { readonly update: JsonObject } | { readonly method: string; readonly params: JsonObject };
@@ -47,6 +47,8 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
   const tools = createToolRenderer(client);
   const thoughts = createThoughtRenderer();
   const handed = new Set<string>();
+  /** Questions of the past without their answer; live ones are dialogs. */
+  const asks = new Map<string, AskRecord>();
   /** The message whose text was rendered last, with nothing after it. */
   let speaking: string | undefined;
 
@@ -181,6 +183,16 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
         const { object, summary, updated_at } = objectOf(payload.resource) ?? {};
         if (object !== 'session' || typeof summary !== 'string') return [];
         return [{ update: compact({ sessionUpdate: 'session_info_update', title: summary, updatedAt: updated_at }) }];
+      }
+      case 'vendor.tollbridge.ask_opened': {
+        const ask = payload.ask as AskRecord;
+        if (replay) asks.set(ask.id, ask);
+        return [];
+      }
+      case 'vendor.tollbridge.ask_closed': {
+        const ask = asks.get(asText(payload.ask_id));
+        asks.delete(asText(payload.ask_id));
+        return ask ? [{ update: answeredCall(ask, payload) }] : [];
       }
       case 'vendor.tollbridge.note':
         return notice('info', textOf(payload.text) ?? textOf(payload.message));

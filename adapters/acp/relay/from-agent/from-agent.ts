@@ -7,6 +7,7 @@ import { judgeFrame } from '../../../../mappings/acp.ts';
 import { Fault, type JsonObject, type Logger } from '../../../../src/index.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import type { LineVerdict } from '../../../../src/transport/ndjson/byte-lines.ts';
+import { isStanding } from '../../client/agent-process.ts';
 import { objectOf, textOf } from '../../shapes.ts';
 import type { Questions } from '../editor-view/questions.ts';
 import { type Frame, idOf, type Notification, paramsOf, type Request, type Response } from '../frames/frame.ts';
@@ -77,6 +78,7 @@ export function createFromAgent(deps: FromAgentDeps) {
     if (reported.sessionUpdate === 'subagent_update' && sessionKey && textOf(reported.sessionId)) {
       children.add(reported.sessionId as string);
     }
+    if (sessionKey?.replaying === 'unseen' && !isStanding(reported.sessionUpdate)) return DROPPED;
     if (!turn?.live) {
       if (sessionKey && !sessionKey.replaying) {
         turns.last(wireId)?.recorder.late(reported);

@@ -18,9 +18,10 @@ import {
   unreadable,
 } from '../frames/frame.ts';
 import type { Passing } from '../frames/passthrough.ts';
-import { answeredFor, type Wires } from '../frames/pending.ts';
+import { answeredFor, isOwnId, type Wires } from '../frames/pending.ts';
 import { failedRequest } from '../frames/refusals.ts';
 import { CONNECTION, type RefusedFrames } from '../frames/refused-frames.ts';
+import { restorable } from '../frames/restorable.ts';
 import { requireSound, sessionIn } from '../from-agent/act-params.ts';
 import type { ActExtension } from '../from-agent/extension.ts';
 import type { Prompts } from './prompts.ts';
@@ -89,7 +90,8 @@ export function createFromEditor(deps: FromEditorDeps) {
     const { method } = frame;
     const id = sameId(idOf(frame));
     const judged = judgeFrame('editor', 'request', method);
-    if (deciding.has(id) || wires.calls.get(id)) {
+    if (isOwnId(id)) refused.refuse('editor', frame, 'ids that begin with gw: are taken');
+    else if (deciding.has(id) || wires.calls.get(id)) {
       refused.refuse('editor', frame, 'a request with this id has no answer yet', { anonymous: true });
     } else if (judged.handling === 'refuse') refused.refuse('editor', frame, judged.reason);
     else if (method === 'initialize') {
@@ -131,7 +133,7 @@ export function createFromEditor(deps: FromEditorDeps) {
   function greeted(frame: Request): void {
     const answered = (response: Response) => {
       initialized(response.message.result);
-      wires.editor.send(response.line);
+      wires.editor.send(restorable(response));
     };
     wires.calls.expect({ method: frame.method, id: idOf(frame), answered });
   }

@@ -21,7 +21,7 @@ import { listOf, objectOf, textOf, within } from '../../shapes.ts';
 import { toCoreEnd, toCoreFailure, toWireStop, traceOf } from '../../translate.ts';
 import type { Questions } from '../editor-view/questions.ts';
 import { encode, encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
-import { withMore } from '../frames/members.ts';
+import { withFirst, withMore } from '../frames/members.ts';
 import type { Wires } from '../frames/pending.ts';
 import { failedRequest, reasonOf, refusedPrompt } from '../frames/refusals.ts';
 import type { SessionKey } from './session-keys.ts';
@@ -50,12 +50,14 @@ export interface PromptsDeps {
   readonly version: () => number;
   /** Starts stall detection when the agent has a prompt. */
   readonly watch: (turn: Turn) => void;
+  /** The conversation so far, for an agent that does not know it. */
+  readonly history: (sessionKey: SessionKey) => Promise<JsonObject | undefined>;
   /** Called before a turn ends, for acts that cannot outlast it. */
   readonly ending: (turn: Turn) => Promise<unknown>;
 }
 
 export function createPrompts(deps: PromptsDeps): Prompts {
-  const { bridge, person, name, wires, turns, questions, stop, version, watch, ending } = deps;
+  const { bridge, person, name, wires, turns, questions, stop, version, watch, ending, history } = deps;
   const asked = new Map<string, Turn>();
   /** Prompts of a turn that the agent has not answered, by id. */
   const unanswered = new WeakMap<Turn, Set<string>>();
@@ -101,7 +103,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
       throw thrown;
     }
     unanswered.set(turn, new Set());
-    pass(request, turn);
+    pass(await withHistory(request, turn), turn);
     watch(turn);
     const last = await turn.over;
     if (ends.has(turn)) return;
@@ -126,6 +128,11 @@ export function createPrompts(deps: PromptsDeps): Prompts {
     };
     wires.calls.expect({ method: request.method, id, answered });
     wires.agent.send(withNotes(request, turn));
+  }
+
+  async function withHistory(request: Request, { sessionKey }: Turn): Promise<Request> {
+    const block = await history(sessionKey);
+    return block ? { ...request, line: withFirst(request.line, ['params', 'prompt'], block) } : request;
   }
 
   /** An agent that told its model only that the user refused gets the reasons with the next prompt. */

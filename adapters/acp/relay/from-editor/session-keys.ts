@@ -18,8 +18,10 @@ export interface SessionKey {
   spent: Spent;
   /** Refusals whose reasons the agent has not been told. */
   readonly untold: string[];
-  /** The agent is replaying its history, which is already in the log. */
-  replaying: boolean;
+  /** The agent is replaying its history, which is already in the log; `unseen`: the editor gets it from there, or not at all. */
+  replaying: boolean | 'unseen';
+  /** The agent does not know the conversation so far. */
+  forgotten: boolean;
 }
 
 export interface SessionKeys {
@@ -34,6 +36,8 @@ export interface SessionKeys {
   known(wireId: string): SessionKey | undefined;
   /** The session bound earlier, in this process or another; otherwise created now. */
   find(wireId: string, cwd?: string, about?: JsonObject, asked?: Asked): Promise<SessionKey>;
+  /** The session bound earlier, if it can still be used. */
+  earlier(wireId: string): Promise<SessionKey | undefined>;
   close(wireId: string): Promise<void>;
   discard(made: Omit<SessionKey, 'wireId'>): Promise<void>;
 }
@@ -114,19 +118,25 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
     }
   }
 
-  async function look(wireId: string, cwd: string, about: JsonObject, asked?: Asked): Promise<SessionKey> {
+  async function earlier(wireId: string): Promise<SessionKey | undefined> {
+    const open = known.get(wireId);
+    if (open) return open;
     let last: (Session & Row) | undefined;
     for (let count = 1; ; count += 1) {
       const to = await bridge.bound(PROTOCOL, scope, `session:${wireId}${count === 1 ? '' : `#${count}`}`);
       if (!to) break;
       last = await bridge.view<Session & Row>(person, 'session', to.id);
     }
-    if (last && last.state !== 'CLOSED' && last.state !== 'FAILED') {
-      const was = textOf(within(last.metadata, 'acp', 'cwd')) ?? cwd;
-      const sessionKey: SessionKey = { ...placed(last.id, last.workspace_id, was), wireId };
-      known.set(wireId, sessionKey);
-      return sessionKey;
-    }
+    if (!last || last.state === 'CLOSED' || last.state === 'FAILED') return undefined;
+    const was = textOf(within(last.metadata, 'acp', 'cwd')) ?? here;
+    const sessionKey: SessionKey = { ...placed(last.id, last.workspace_id, was), wireId };
+    known.set(wireId, sessionKey);
+    return sessionKey;
+  }
+
+  async function look(wireId: string, cwd: string, about: JsonObject, asked?: Asked): Promise<SessionKey> {
+    const before = await earlier(wireId);
+    if (before) return before;
     const { sessionKey, bound } = bind(wireId, await create(cwd, about, asked));
     await bound;
     return sessionKey;
@@ -136,6 +146,7 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
     workspace,
     create,
     bind,
+    earlier,
     known: (wireId) => known.get(wireId),
     find(wireId, cwd = here, about = {}, asked) {
       const sessionKey = known.get(wireId);
@@ -157,7 +168,14 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
 }
 
 function placed(sessionId: string, workspaceId: string, cwd: string): Omit<SessionKey, 'wireId'> {
-  const unknown = { mode: undefined, modeOptions: [], spent: NOTHING_SPENT, untold: [], replaying: false };
+  const unknown = {
+    mode: undefined,
+    modeOptions: [],
+    spent: NOTHING_SPENT,
+    untold: [],
+    replaying: false,
+    forgotten: false,
+  };
   return { sessionId, workspaceId, cwd, ...unknown };
 }
 

@@ -13,7 +13,8 @@ import { withMore } from '../frames/members.ts';
 import type { Wires } from '../frames/pending.ts';
 import { failedRequest, refusedError } from '../frames/refusals.ts';
 import type { GatewayToolServer } from '../settings.ts';
-import { learnModes, type SessionKey, type SessionKeys } from './session-keys.ts';
+import type { RestoredSessions, Restores } from './restored-sessions.ts';
+import { type Asked, learnModes, type SessionKey, type SessionKeys } from './session-keys.ts';
 import type { Turn, Turns } from './turns.ts';
 
 export interface Sessions {
@@ -41,10 +42,26 @@ export interface SessionsDeps {
   /** Added to every session; servers that the agent does not support are left out. */
   readonly mcpServers: () => readonly GatewayToolServer[];
   readonly stop: (turn: Turn) => void;
+  readonly restores: () => Restores;
+  readonly restored: RestoredSessions;
 }
 
 export function createSessions(deps: SessionsDeps): Sessions {
-  const { bridge, person, name, forms, ids, wires, sessionKeys, turns, questions, mcpServers, stop } = deps;
+  const {
+    bridge,
+    person,
+    name,
+    forms,
+    ids,
+    wires,
+    sessionKeys,
+    turns,
+    questions,
+    mcpServers,
+    stop,
+    restores,
+    restored,
+  } = deps;
 
   async function open(request: Request): Promise<void> {
     const params = paramsOf(request);
@@ -57,7 +74,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     const named = request.method === 'session/load' || request.method === 'session/resume';
     const question = opening(request);
     try {
-      if (named) await again(request, await sessionKeys.find(asText(params.sessionId), cwd, about, question.asked));
+      if (named) await again(request, cwd, about, question.asked);
       else await fresh(request, await sessionKeys.create(cwd, about, question.asked));
     } catch (thrown) {
       wires.editor.send(failedRequest(idOf(request), thrown));
@@ -120,9 +137,22 @@ export function createSessions(deps: SessionsDeps): Sessions {
     wires.agent.send(offering(request, made.sessionId));
   }
 
-  async function again(request: Request, sessionKey: SessionKey): Promise<void> {
+  /** The agent restores what it can; where it cannot, or no longer knows the session, the log does. */
+  async function again(request: Request, cwd: string | undefined, about: JsonObject, asked: Asked): Promise<void> {
+    const wireId = asText(paramsOf(request).sessionId);
+    const known = await sessionKeys.earlier(wireId);
+    const { load, resume } = restores();
+    if (!(request.method === 'session/load' ? load : resume)) {
+      if (known) return await restored.restore(request, known);
+      throw new Fault('not_found', `there is no session ${wireId.slice(0, 100)}, and the agent cannot restore one`);
+    }
+    const sessionKey = known ?? (await sessionKeys.find(wireId, cwd, about, asked));
     const answered = ({ line, message }: Response) => {
       sessionKey.replaying = false;
+      if (known && objectOf(message.error)) {
+        restored.restore(request, known).catch((thrown) => wires.editor.send(failedRequest(idOf(request), thrown)));
+        return;
+      }
       learnModes(sessionKey, message.result);
       wires.editor.send(line);
     };
