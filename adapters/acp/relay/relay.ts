@@ -8,6 +8,7 @@ import {
   asFault,
   type Bridge,
   type Ids,
+  type JsonObject,
   type Logger,
   type OpenRelay,
   type PartContext,
@@ -37,7 +38,8 @@ import { createSessionKeys } from './from-editor/session-keys.ts';
 import { createSessions } from './from-editor/sessions.ts';
 import { createStall } from './from-editor/stall-detector.ts';
 import { createTurns, type Turn, type Turns } from './from-editor/turns.ts';
-import { createWrappedAgent } from './from-editor/wrapped-agent.ts';
+import { createWorkOfOthers } from './from-editor/work-of-others.ts';
+import { createWrappedAgent, type WrappedAgent } from './from-editor/wrapped-agent.ts';
 import type { Link, Looker } from './link.ts';
 import { gatewayToolServers, type RelayConfig, type RelaySettings, relaySettings } from './settings.ts';
 
@@ -48,6 +50,8 @@ export interface RelayDeps {
   /** The agent's name in rules and in the log. */
   readonly name: string;
   readonly turns: Turns;
+  /** The agent as a backend: other clients may give it work too. */
+  readonly agent: Pick<WrappedAgent, 'foreign'>;
   readonly wires: Wires;
   readonly settings: RelaySettings;
   readonly log: Logger;
@@ -72,6 +76,7 @@ export function acpRelay(config: RelayConfig, { name, log, ids, secret }: PartCo
         person,
         name,
         turns,
+        agent,
         wires,
         settings: { ...settings, mcpServers },
         log,
@@ -85,7 +90,15 @@ export function acpRelay(config: RelayConfig, { name, log, ids, secret }: PartCo
 
 export function createRelay(deps: RelayDeps): LinkRelay {
   const { bridge, person, name, turns, wires, settings, log, ids } = deps;
-  const agreed = { version: 1, http: false, agent: name, forms: false, load: true, resume: true };
+  const agreed = {
+    version: 1,
+    http: false,
+    agent: name,
+    forms: false,
+    load: true,
+    resume: true,
+    can: {} as JsonObject,
+  };
   let editor: ClientProfile = profileOf({}, { harn: 'auto' });
 
   function greeted({ message }: Request): void {
@@ -101,6 +114,7 @@ export function createRelay(deps: RelayDeps): LinkRelay {
     // Only the first version of the wire says so here; a session of the second is the agent's to restore.
     const can = within(result, 'agentCapabilities');
     const first = agreed.version === 1;
+    agreed.can = objectOf(can) ?? {};
     agreed.load = !first || within(can, 'loadSession') === true;
     agreed.resume = !first || objectOf(within(can, 'sessionCapabilities', 'resume')) !== undefined;
     const second = objectOf(within(result, 'capabilities', 'session', 'mcp', 'http'));
@@ -121,7 +135,15 @@ export function createRelay(deps: RelayDeps): LinkRelay {
       .catch((cause) => log.info({ err: asFault(cause) }, 'there was nothing left to cancel'));
   }
 
-  const sessionKeys = createSessionKeys({ bridge, person, name, cwd: settings.cwd, persona: settings.persona });
+  const others = createWorkOfOthers({ bridge, person, name, log });
+  const sessionKeys = createSessionKeys({
+    bridge,
+    person,
+    name,
+    cwd: settings.cwd,
+    persona: settings.persona,
+    opened: others.watch,
+  });
   const approvals = createApprovals(person);
   const questions = createQuestions({
     bridge,
@@ -184,16 +206,19 @@ export function createRelay(deps: RelayDeps): LinkRelay {
   });
   const prompts = createPrompts({
     ...shared,
+    can: () => agreed.can,
     history: restored.history,
     watch,
     ending: (turn) => terminals.ended(turn),
   });
   const sessions = createSessions({ ...shared, mcpServers, restores, restored, forms: () => agreed.forms });
+  deps.agent.foreign(prompts.foreign);
   const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized, greeted });
   const fromAgent = createFromAgent({ ...shared, prompts, held, terminals, late, permission, elicit });
 
   /** Earlier updates and acts are in the log before the end is. */
   async function endAll(end: (turn: Turn, summary: string) => void): Promise<void> {
+    others.close();
     const open = turns.all();
     await Promise.all(
       open.map(async (turn) => {

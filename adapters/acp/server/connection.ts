@@ -29,7 +29,7 @@ import { listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
 import { OURS } from '../translate.ts';
 import { type ClientProfile, profileOf } from './client-profile.ts';
 import { requireSoundParams } from './params.ts';
-import { cancelTasks, givePrompt } from './prompt.ts';
+import { cancelTasks, givePrompt, giveSteering } from './prompt.ts';
 import { createViewer, type Viewer, type ViewerDeps } from './viewer.ts';
 import { AGENT_OPTION, createWorkspaces, DEFAULT_MODE, requireDirectory, type Workspaces } from './workspaces.ts';
 
@@ -305,6 +305,8 @@ export function createConnection(options: ConnectionOptions): Connection {
       const viewer = viewerOf(params);
       return await givePrompt({ bridge, actor, settings, viewer, log, over: peer.over }, params, signal);
     },
+    '_session/steering': async ({ params }) =>
+      await giveSteering({ bridge, actor, settings, viewer: viewerOf(params), log, over: peer.over }, params),
     ...(settings.harn !== 'off' && { [HITL_RESPOND]: respond }),
     ...(settings.catalog && { [PROVIDER_CATALOG]: async () => settings.catalog as Json }),
   };

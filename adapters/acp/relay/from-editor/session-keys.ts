@@ -34,6 +34,8 @@ export interface SessionKeys {
     made: Omit<SessionKey, 'wireId'>,
   ): { readonly sessionKey: SessionKey; readonly bound: Promise<void> };
   known(wireId: string): SessionKey | undefined;
+  /** By the id of our session. */
+  ofSession(sessionId: string): SessionKey | undefined;
   /** The session bound earlier, in this process or another; otherwise created now. */
   find(wireId: string, cwd?: string, about?: JsonObject, asked?: Asked): Promise<SessionKey>;
   /** The session bound earlier, if it can still be used. */
@@ -53,11 +55,13 @@ export interface SessionKeysDeps {
   readonly cwd: string;
   /** The persona of every session created here. */
   readonly persona?: string | undefined;
+  /** Called with every session that can be used on this connection. */
+  readonly opened: (sessionKey: SessionKey) => void;
 }
 
 const PROTOCOL = 'acp';
 
-export function createSessionKeys({ bridge, person, name, cwd: here, persona }: SessionKeysDeps): SessionKeys {
+export function createSessionKeys({ bridge, person, name, cwd: here, persona, opened }: SessionKeysDeps): SessionKeys {
   const scope = `relay:${name}`;
   const known = new Map<string, SessionKey>();
   const finding = new Map<string, Promise<SessionKey>>();
@@ -104,6 +108,7 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
   function bind(wireId: string, made: Omit<SessionKey, 'wireId'>) {
     const sessionKey: SessionKey = { ...made, wireId };
     known.set(wireId, sessionKey);
+    opened(sessionKey);
     return { sessionKey, bound: nameIt(wireId, made.sessionId) };
   }
 
@@ -131,6 +136,7 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
     const was = textOf(within(last.metadata, 'acp', 'cwd')) ?? here;
     const sessionKey: SessionKey = { ...placed(last.id, last.workspace_id, was), wireId };
     known.set(wireId, sessionKey);
+    opened(sessionKey);
     return sessionKey;
   }
 
@@ -148,6 +154,7 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
     bind,
     earlier,
     known: (wireId) => known.get(wireId),
+    ofSession: (id) => [...known.values()].find(({ sessionId }) => sessionId === id),
     find(wireId, cwd = here, about = {}, asked) {
       const sessionKey = known.get(wireId);
       if (sessionKey) return Promise.resolve(sessionKey);

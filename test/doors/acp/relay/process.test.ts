@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/core/clock.ts';
 import { drops } from '../../../process/acp/drops.ts';
+import { openEditor } from '../../../support/acp/client.ts';
 import { eventuallyNone, startRelay } from '../../../support/acp/process.ts';
 import { openTestGateway } from '../../../support/gateway/test-gateway.ts';
 
@@ -45,6 +46,23 @@ test('an agent is called what it calls itself, unless an agent of the configurat
   const config = join(await location(), 'tollbridge.yaml');
   await writeFile(config, 'agents: { a: { acp: { command: [a] } } }\n');
   expect(await called(['--config', config])).not.toBe('a');
+});
+
+test('a client at another process prompts the agent behind the relay, and its editor sees it', async () => {
+  const dir = await location();
+  const { editor, exited, work } = startRelay({ dir });
+  await (await work('say it')).done;
+  const home = await openTestGateway({ dir, clock: systemClock });
+  const second = await openEditor(home);
+  const [{ sessionId }] = (await second.call('session/list', {})).sessions;
+  await second.call('session/load', { sessionId, cwd: dir, mcpServers: [] });
+  expect((await second.prompt(sessionId, 'say it')).stopReason).toBe('end_turn');
+  const texts = editor.frames.map(({ params }) => (params?.update as { content?: { text?: string } })?.content?.text);
+  expect(texts.filter(Boolean)).toEqual(['hm', 'say it', 'hm']);
+  editor.close();
+  await exited;
+  // The agent has gone with its editor: that is said, and no other agent answers in its place.
+  await expect(second.prompt(sessionId, 'say it')).rejects.toThrow('no agent scripted is mounted');
 });
 
 test('without a log the agent is greeted and then nothing passes', async () => {

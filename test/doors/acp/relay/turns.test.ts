@@ -362,8 +362,43 @@ test('another editor finds the session, receives its past, watches it live and a
     requestId: here.id,
   });
   await expect.poll(shown).toContainEqual(['agent_message_chunk', 'more words']);
-  // The agent is the first editor's; who only watches cannot give it work.
-  await expect(second.prompt(sessionId, 'me too')).rejects.toThrow('only the editor of this agent can give it work');
+});
+
+test('another client prompts and steers the agent of an editor, which sees both', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  stage.agent.on('session/prompt', () => ({ stopReason: 'end_turn' }));
+  await stage.prompt('before');
+  const second = await openEditor(stage.home);
+  const [{ sessionId }] = (await second.call('session/list', { cwd: CWD })).sessions;
+  await second.call('session/load', { sessionId, cwd: CWD, mcpServers: [] });
+  const given: unknown[] = [];
+  const ends: (() => void)[] = [];
+  stage.agent.on('session/prompt', (params, { id }) => {
+    given.push(params);
+    if (given.length === 1) stage.agent.notify('session/update', text('on it'));
+    ends.push(() => stage.agent.say({ id, result: { stopReason: 'end_turn' } }));
+  });
+  const turn = second.prompt(sessionId, 'me too');
+  await expect.poll(() => given).toHaveLength(1);
+  const words = (more: string) => [{ type: 'text', text: more }];
+  await second.call('_session/steering', { sessionId, prompt: words('and faster') });
+  await expect.poll(() => given).toHaveLength(2);
+  // A prompt of the editor joins the turn, and reaches the agent once.
+  const joined = stage.prompt('here too');
+  await expect.poll(() => given).toHaveLength(3);
+  for (const end of ends) end();
+  expect((await turn).stopReason).toBe('end_turn');
+  await joined;
+  expect(given).toEqual(['me too', 'and faster', 'here too'].map((each) => ({ sessionId: 's1', prompt: words(each) })));
+  const updates = stage.editor.frames.map(
+    ({ params }) => params?.update as { content?: { text?: string } } | undefined,
+  );
+  expect(updates.flatMap((each) => each?.content?.text ?? [])).toEqual(['me too', 'on it', 'and faster']);
+  expect((await stage.tasks()).map(({ status }) => status)).toEqual(['COMPLETED', 'COMPLETED']);
+  expect(await second.refused('_session/steering', { sessionId, prompt: words('late') })).toMatchObject({
+    message: expect.stringContaining('no turn runs'),
+  });
 });
 
 test('a prompt that is part of a trace makes its turn part of it', async () => {
