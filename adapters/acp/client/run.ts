@@ -22,6 +22,7 @@ import { refusalsBlock } from '../refusals.ts';
 import { compact, textOf } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure } from '../translate.ts';
 import { createFiles } from './acts/files.ts';
+import { createHostCalls } from './acts/host-calls.ts';
 import { createTerminals } from './acts/terminals.ts';
 import { type AgentProcess, isStanding } from './agent-process.ts';
 import type { RecordedFact } from './facts.ts';
@@ -82,7 +83,9 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     outside: settings.outside,
     ids: deps.ids,
   });
+  const hostCalls = createHostCalls({ sink, terminals, cwd, taskId: task.id, agent: agentProcess.agentName });
   const requests = createRequests({
+    hostCalls,
     settings,
     sink,
     reader,

@@ -28,6 +28,7 @@ import { createElicitations } from './from-agent/elicit.ts';
 import { createExtensions } from './from-agent/extension.ts';
 import { createFromAgent } from './from-agent/from-agent.ts';
 import { createHeld } from './from-agent/held-acts.ts';
+import { createHitl } from './from-agent/hitl.ts';
 import { createLate } from './from-agent/late-updates.ts';
 import { createPermissions } from './from-agent/permission.ts';
 import { createTerminals } from './from-agent/terminals.ts';
@@ -161,6 +162,7 @@ export function createRelay(deps: RelayDeps): LinkRelay {
   const held = createHeld({ wires, questions, approvals, ids, agent });
   const terminals = createTerminals({ wires, held, approvals, blocked: settings.blockedTerminal });
   const permission = createPermissions({ wires, questions, approvals, standingGrants: settings.standingGrants, agent });
+  const hitl = createHitl({ bridge, person, wires, questions, log, agent, shows: () => editor.harn });
   const elicit = createElicitations({ wires, questions, ids });
   const mcpServers = () => settings.mcpServers.filter(({ http }) => !http || agreed.http);
   const version = () => agreed.version;
@@ -189,6 +191,7 @@ export function createRelay(deps: RelayDeps): LinkRelay {
     sessionKeys,
     passing,
     extension,
+    hitl,
     refused,
     stop,
     cancelTask,

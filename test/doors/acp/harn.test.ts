@@ -395,3 +395,43 @@ test('a handoff of an agent that does not speak the profile reaches its clients 
   ]);
   expect(editor.updates('agent_message_chunk')).toEqual([]);
 });
+
+test('the catalog an agent reported is passed on to clients of the profile', async () => {
+  const can = { _meta: { harn: { extensionMethods: { '_harn/providerCatalog': { schemaVersion: 2 } } } } };
+  const at = await openAgentGateway({ agent: { can } });
+  await at.run('x');
+  const editor = await openEditor(at.t, { capabilities: HARN });
+  const { extensionMethods, hostCapabilityOperations } = editor.frames[0].result.agentCapabilities._meta.harn;
+  expect(Object.keys(extensionMethods)).toContain('_harn/providerCatalog');
+  expect(hostCapabilityOperations.process).toContain('exec');
+  expect(await editor.call('_harn/providerCatalog')).toEqual(expect.objectContaining({}));
+});
+
+test('an agent has its host run commands through the gate, and asks about its shells', async () => {
+  const rules = `- { id: no-rm, when: { command: "rm *" }, then: block, say: nothing is removed here }
+- { id: run, when: { kind: [terminal, extension] }, then: allow, say: in a sandbox }`;
+  const at = await openAgentGateway({ rules });
+  const call = (name: string, args: object) => ({ ask: 'host/call', params: { name, args } });
+  const task = await at.run([
+    call('process.exec', { command: 'echo hi' }),
+    call('process.exec', { command: 'rm -r build' }),
+    call('process.shell_invocation', { command: 'ls' }),
+    call('process.get_default_shell', {}),
+    call('mail.send', {}),
+  ]);
+  const answers = at.notes('answer').map((line) => JSON.parse(line));
+  expect(answers).toMatchObject([
+    { exit_code: 0, stdout: 'hi\n', success: true },
+    { exit_code: 126, stdout: expect.stringContaining('nothing is removed here'), success: false },
+    { program: '/bin/sh', args: ['-c', 'ls'] },
+    { shell: { path: '/bin/sh' } },
+    { code: -32601 },
+  ]);
+  const events = await at.t.events(task.id);
+  expect(of(events, 'tool.requested').map(({ payload }) => [payload.name, payload.evidence])).toEqual([
+    ['terminal', 'held'],
+    ['terminal', 'held'],
+    ['process.shell_invocation', 'held'],
+    ['process.get_default_shell', 'held'],
+  ]);
+});

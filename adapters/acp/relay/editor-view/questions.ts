@@ -50,10 +50,17 @@ export interface Expected {
 export interface Questions {
   /** Called before the gate decides: how to show the question, under its id in the log. */
   expect(turn: Turn, key: string, expected: Expected): Expectation;
+  /** A question of the agent that the editor may show by itself; then `silent`, and only its id is needed. */
+  announce(turn: Turn, key: string, announced: Announced): Pick<Expectation, 'done'>;
   asked(ask: AskRecord, turn: Turn): void;
   answered(askId: string, state: string, turn: Turn): void;
   /** The agent has withdrawn its question at the editor itself, by its request id. */
   takenBack(id: string): void;
+}
+
+export interface Announced {
+  readonly silent: boolean;
+  asked(askId: string): void;
 }
 
 export interface Expectation {
@@ -84,6 +91,7 @@ export interface QuestionsDeps {
 
 export function createQuestions({ bridge, person, wires, log, covering }: QuestionsDeps): Questions {
   const expecting = new WeakMap<Turn, Map<string, Entry>>();
+  const announced = new WeakMap<Turn, Map<string, Announced>>();
   const open = new Map<string, Dialog>();
   /** Questions whose act is being looked up. */
   const showing = new Set<string>();
@@ -170,8 +178,17 @@ export function createQuestions({ bridge, person, wires, log, covering }: Questi
       };
     },
 
+    announce(turn, key, entry) {
+      const all = announced.get(turn) ?? new Map<string, Announced>();
+      announced.set(turn, all.set(key, entry));
+      return { done: () => void all.delete(key) };
+    },
+
     asked(ask, turn) {
       const key = asText(ask.metadata.key ?? ask.tool_call_id ?? ask.id);
+      const own = announced.get(turn)?.get(key);
+      own?.asked(ask.id);
+      if (own?.silent) return;
       const expected: Entry = of(turn).get(key) ?? { ...unexpected(ask), dialog: undefined, over: false };
       if (expected.covered) {
         const { by, reason } = expected.covered;

@@ -23,6 +23,7 @@ import { invalid, requireSound, sessionIn } from './act-params.ts';
 import { SYSTEM_ACTOR } from './approved-acts.ts';
 import type { ActExtension } from './extension.ts';
 import type { Held } from './held-acts.ts';
+import type { Hitl } from './hitl.ts';
 import type { Late } from './late-updates.ts';
 import { isTerminalUse, type Terminals } from './terminals.ts';
 
@@ -42,6 +43,7 @@ export interface FromAgentDeps {
   readonly permission: InTurn;
   readonly elicit: InTurn;
   readonly extension: ActExtension;
+  readonly hitl: Hitl;
   readonly refused: RefusedFrames;
   readonly version: () => number;
   readonly log: Logger;
@@ -87,6 +89,7 @@ export function createFromAgent(deps: FromAgentDeps) {
       return true;
     }
     turn.pulse.received();
+    deps.hitl.reported(reported, turn);
     if (reported.sessionUpdate === 'tool_call' || reported.sessionUpdate === 'tool_call_update')
       turn.cards.reported(reported);
     if (turn.live.recorder.more(reported)) {

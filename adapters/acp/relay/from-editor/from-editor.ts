@@ -3,6 +3,7 @@
  * receives them; all others are forwarded. A frame that cannot be read or classified never crosses.
  */
 import { judgeFrame } from '../../../../mappings/acp.ts';
+import { HITL_RESPOND } from '../../../../mappings/acp-harn.ts';
 import { type Actor, asFault } from '../../../../src/index.ts';
 import { NOT_JSON } from '../../../../src/transport/json-rpc/messages.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
@@ -24,6 +25,7 @@ import { CONNECTION, type RefusedFrames } from '../frames/refused-frames.ts';
 import { restorable } from '../frames/restorable.ts';
 import { requireSound, sessionIn } from '../from-agent/act-params.ts';
 import type { ActExtension } from '../from-agent/extension.ts';
+import type { Hitl } from '../from-agent/hitl.ts';
 import type { Prompts } from './prompts.ts';
 import type { SessionKeys } from './session-keys.ts';
 import type { Sessions } from './sessions.ts';
@@ -38,6 +40,7 @@ export interface FromEditorDeps {
   readonly sessions: Sessions;
   readonly turns: Turns;
   readonly extension: ActExtension;
+  readonly hitl: Pick<Hitl, 'responded'>;
   readonly refused: RefusedFrames;
   /** Called with the agent's `initialize` result. */
   readonly initialized: (result: unknown) => void;
@@ -100,6 +103,7 @@ export function createFromEditor(deps: FromEditorDeps) {
       wires.agent.send(frame.line);
       void passing.note(frame, person);
     } else if (isOurs(frame)) decide(id, frame, decided(frame));
+    else if (method === HITL_RESPOND && answers(id, frame)) return;
     else if (judged.handling === 'act' && !judged.row) decide(id, frame, extended(frame));
     else {
       const passed = passing.pass(frame, person);
@@ -110,6 +114,13 @@ export function createFromEditor(deps: FromEditorDeps) {
         wires.editor.send(failedRequest(idOf(frame), why));
       });
     }
+  }
+
+  /** The answer to a question of the agent is one in the log first. */
+  function answers(id: string, frame: Request): boolean {
+    const answering = deps.hitl.responded(frame);
+    if (answering) decide(id, frame, answering);
+    return answering !== undefined;
   }
 
   function decide(id: string, frame: Request, work: Promise<void>): void {
