@@ -56,21 +56,24 @@ function checked(figure: Measured): Measured {
   return figure;
 }
 
-function benchNames(): readonly string[] {
-  return readdirSync(new URL('.', import.meta.url))
-    .filter((file) => file.endsWith('.js') && file !== 'run.js')
-    .map((file) => file.replace(/\.js$/, ''))
-    .toSorted();
+/** Every measurement and the folder of its file. */
+function benchFiles(): ReadonlyMap<string, string> {
+  const filesIn = (folder: string) =>
+    readdirSync(new URL(folder, import.meta.url))
+      .filter((file) => file.endsWith('.js'))
+      .map((file) => [file.slice(0, -'.js'.length), folder] as const);
+  return new Map(['./parts', './whole'].flatMap(filesIn).toSorted());
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   // Output of a measurement must not break the JSON lines that another program reads.
   console.log = console.error;
-  const files = benchNames();
+  const folders = benchFiles();
+  const files = [...folders.keys()];
   const wanted = process.argv.slice(2);
   // `ahp-http` is measured by `ahp.ts`, which says so itself.
   const fileOf = (name: string) => (files.includes(name) ? name : (name.split('-')[0] as string));
-  const load = (name: string) => import(`./${fileOf(name)}.js`) as Promise<Bench>;
+  const load = (name: string) => import(`${folders.get(fileOf(name))}/${fileOf(name)}.js`) as Promise<Bench>;
   const parts = new Set(
     wanted
       .filter((name) => !files.includes(name))

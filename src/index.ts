@@ -17,27 +17,40 @@ export type {
   Usage,
 } from './model/actions.ts';
 export { ACTION_KINDS } from './model/actions.ts';
-export { asText, beginning } from './model/as-text.ts';
 export type { Answer, AskKind, AskState, PendingAct } from './model/asks.ts';
 export { ASK_STATES, AskRecord } from './model/asks.ts';
-export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, Fact } from './model/commands.ts';
-export { COMMANDS, DECLARED_KINDS, ProposedAction, ReplayOverride } from './model/commands.ts';
+export type {
+  Command,
+  CommandBody,
+  CommandKind,
+  CommandOf,
+  DeclaredKind,
+  End,
+  Fact,
+  MountedTool,
+} from './model/commands.ts';
+export { COMMANDS, DECLARED_KINDS, memoryRead, ProposedAction, ReplayOverride } from './model/commands.ts';
 export type { CoreEvent, Cursor, EventDraft, EventTable, Stream, VendorKind } from './model/events.ts';
-export { isEventKind, leaveOut, rowFor, vendorEvent, withMembers } from './model/events.ts';
+export {
+  eventKind,
+  isEventKind,
+  isTaskEvent,
+  leaveOut,
+  leftOut,
+  rowFor,
+  vendorEvent,
+  withMembers,
+} from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
-export { isObject } from './model/is-object.ts';
-export { LruMap } from './model/lru-map.ts';
-export { memoryRead } from './model/memory-read.ts';
-export { own } from './model/own.ts';
 export type * from './model/payloads.ts';
 export { Receipt } from './model/receipt.ts';
-export { isReplay } from './model/replay-mark.ts';
 export {
   Artifact,
   Branch,
   Connector,
   Event,
   Failure,
+  isReplay,
   type KnownPart,
   Memory,
   Message,
@@ -72,7 +85,6 @@ export {
   OpenWord,
   Timestamp,
 } from './model/schema.ts';
-export { anySignal } from './model/signals.ts';
 export { evolve } from './model/task-view/evolve.ts';
 export {
   answersOf,
@@ -87,8 +99,14 @@ export {
 } from './model/task-view/view.ts';
 export { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
 export { check, validator } from './model/validate.ts';
+export { asText, beginning } from './model/values/as-text.ts';
+export { everyRow } from './model/values/every-row.ts';
+export { isObject } from './model/values/is-object.ts';
+export { LruMap } from './model/values/lru-map.ts';
+export { own } from './model/values/own.ts';
+export { anySignal } from './model/values/signals.ts';
+export { visibleLine, visibleText } from './model/values/visible-text.ts';
 export { VERSION } from './model/version.ts';
-export { visibleLine, visibleText } from './model/visible-text.ts';
 export * from './model/words.ts';
 export type * from './ports/index.ts';
 export { part } from './ports/index.ts';

@@ -4,7 +4,10 @@
  * text of errors on, and as a note with the next prompt where it does not.
  */
 import { PASSES_ERRORS_ON } from '../../mappings/acp.ts';
-import { type Answer, type JsonObject, visibleLine } from '../../src/index.ts';
+import { type Answer, type JsonObject, vendorEvent, visibleLine } from '../../src/index.ts';
+
+/** The agent was told the reasons of earlier refusals. */
+export const REFUSALS_TOLD = vendorEvent('vendor.acp.refusals_told');
 
 export function refusalText(answer: Answer): string {
   const reason = ('reason' in answer && answer.reason) || 'not approved';

@@ -5,7 +5,7 @@
  */
 
 import { Fault } from '../model/faults.ts';
-import { LruMap } from '../model/lru-map.ts';
+import { LruMap } from '../model/values/lru-map.ts';
 
 export interface FailedLogin {
   readonly door: string;

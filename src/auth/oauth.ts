@@ -7,7 +7,7 @@ import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
-import { LruMap } from '../model/lru-map.ts';
+import { LruMap } from '../model/values/lru-map.ts';
 import type { Clock } from '../ports/index.ts';
 import { clientOf, subjectOf } from './principals.ts';
 

@@ -8,7 +8,7 @@ import { access, constants, mkdir } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { Actor } from '../model/actions.ts';
-import { own } from '../model/own.ts';
+import { own } from '../model/values/own.ts';
 import type { PendingActs, Store } from '../ports/index.ts';
 import type { Jwks } from '../receipt/seal/public-keys.ts';
 import type { CoreRuntime, CoreRuntimeOptions } from '../runtime/assemble.ts';

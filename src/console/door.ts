@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Actor } from '../model/actions.ts';
 import { asFault, Fault } from '../model/faults.ts';
-import { own } from '../model/own.ts';
+import { own } from '../model/values/own.ts';
 import type { Bridge, Closable, Deps, FrontDoor, HttpHandler } from '../ports/index.ts';
 import { addressOf } from '../transport/http/bearer.ts';
 import { readJson } from '../transport/http/body.ts';

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { own } from '../model/own.ts';
+import { own } from '../model/values/own.ts';
 import { PAGE_HEADERS } from './headers.ts';
 
 interface BuiltFile {

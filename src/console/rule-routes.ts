@@ -1,9 +1,9 @@
 /** Rules in the console: read and tried by those who see all work, saved by an admin. */
 import type { Actor } from '../model/actions.ts';
-import { asText } from '../model/as-text.ts';
 import { Fault } from '../model/faults.ts';
-import { own } from '../model/own.ts';
 import type { JsonObject } from '../model/schema.ts';
+import { asText } from '../model/values/as-text.ts';
+import { own } from '../model/values/own.ts';
 import { holds, requireAdmin } from './roles.ts';
 import type { ConsoleRoute } from './routes.ts';
 import type { RulesService } from './services.ts';

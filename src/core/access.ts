@@ -11,8 +11,8 @@ import type { Actor } from '../model/actions.ts';
 import { type CommandKind, DECLARED_KINDS } from '../model/commands.ts';
 import type { CoreEvent, Stream } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
-import { LruMap } from '../model/lru-map.ts';
 import type { Artifact, Workspace } from '../model/resources.ts';
+import { LruMap } from '../model/values/lru-map.ts';
 import type { Row, Store, VaultAccess } from '../ports/index.ts';
 import type { Owner } from './events/rows.ts';
 

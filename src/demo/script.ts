@@ -1,7 +1,8 @@
 /** Turns plain words into the demo agent's steps. Pure: the same text always gives the same script. */
-import { isObject } from '../model/is-object.ts';
-import { own } from '../model/own.ts';
+
 import type { Json, JsonObject } from '../model/schema.ts';
+import { isObject } from '../model/values/is-object.ts';
+import { own } from '../model/values/own.ts';
 import type { Effect } from '../model/words.ts';
 
 export type Step =

@@ -2,9 +2,9 @@
 
 import { createHash } from 'node:crypto';
 import type { Action, SideEffect, ToolResult } from '../model/actions.ts';
-import { own } from '../model/own.ts';
 import type { Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
+import { own } from '../model/values/own.ts';
 import type { Effect } from '../model/words.ts';
 import type { ToolBackend } from '../ports/index.ts';
 

@@ -1,7 +1,7 @@
 /** The changes a write would make in a file, line by line, for people. Pure. */
 import { structuredPatch } from 'diff';
 import type { FileChange } from '../model/actions.ts';
-import { visibleText } from '../model/visible-text.ts';
+import { visibleText } from '../model/values/visible-text.ts';
 
 /** Two texts with nothing in common take long to compare; then the new one is shown whole instead. */
 const LONGEST_MS = 100;

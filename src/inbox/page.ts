@@ -3,7 +3,7 @@
  * whole, and the buttons stay in sight. Enter in the reason field presses the first button, which denies.
  */
 import type { AskRecord } from '../model/asks.ts';
-import { visibleText } from '../model/visible-text.ts';
+import { visibleText } from '../model/values/visible-text.ts';
 import { type Download, type Markup, questionMarkup } from './question-markup.ts';
 import type { QuestionView } from './question-view.ts';
 

@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 import type { FileChange } from '../model/actions.ts';
 import { type AskRecord, IN_PART, type PendingAct } from '../model/asks.ts';
-import { own } from '../model/own.ts';
 import type { JsonObject } from '../model/schema.ts';
-import { visibleLine, visibleText } from '../model/visible-text.ts';
+import { own } from '../model/values/own.ts';
+import { visibleLine, visibleText } from '../model/values/visible-text.ts';
 import { fileDiff } from './file-diff.ts';
 
 /** One line, or several: the surface sets the lines of a block apart from its own. */

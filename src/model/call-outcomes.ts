@@ -2,7 +2,7 @@
  * The outcome of a call, in the five words that events, receipts and the command line share. A word never claims more than is
  * known: a call that was allowed and has no recorded end is `unknown`, neither failed nor canceled.
  */
-import { own } from './own.ts';
+import { own } from './values/own.ts';
 
 /**
  * `succeeded`, `failed`: observed or reported to end so. `refused`: not allowed, it never ran. `canceled`: stopped, or withdrawn

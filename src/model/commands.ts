@@ -1,11 +1,13 @@
 /** Commands: all requests a door may make of the bridge. Each is one verb with a checked body; the schemas are the doors' contract. */
 
 import { ACTION_KINDS, type Actor } from './actions.ts';
-import type { RedactionMark } from './payloads.ts';
-import { Failure, MessageInput, Pointer } from './resources.ts';
+import type { VendorKind } from './events.ts';
+import type { EventKind, RedactionMark } from './payloads.ts';
+import { Failure, type Memory, MessageInput, Pointer, type Skill } from './resources.ts';
 import {
   ClosedWord,
   Id,
+  type Json,
   type JsonObject,
   JsonValue,
   MaybeId,
@@ -84,13 +86,29 @@ export type ProposedAction = Static<typeof ProposedAction>;
 
 /** A fact reported about work in progress. Lifecycle events cannot be reported; only commands cause them. */
 export const FactShape = Type.Object({
-  event: NonEmpty,
+  event: Type.Unsafe<EventKind | VendorKind>(NonEmpty),
   payload: OpenObject,
   ext: Optional(OpenObject),
   span_id: Optional(Type.String()),
   trace_id: Optional(Type.String()),
 });
 export type Fact = Static<typeof FactShape>;
+
+/**
+ * The log entry for a memory that was given to work: its id, the work it was for, and its state by time and hash. One event for
+ * each memory, whichever door handed it out: a replay looks there for the work's dependencies.
+ */
+export function memoryRead(memory: Memory, hash: (value: Json) => string, query?: string): Fact {
+  const payload = {
+    memory_id: memory.id,
+    scope: memory.scope,
+    owner_id: memory.owner_id,
+    as_of: memory.updated_at,
+    content_hash: hash(memory.content as Json),
+    ...(query && { query }),
+  };
+  return { event: 'agent.memory_read', payload };
+}
 
 /** The end of a run, as the agent or the reporting client states it. */
 export const EndShape = Type.Object({
@@ -292,7 +310,15 @@ export interface CommandEnvelope {
    * `session.create` too, whose caller then waits for the answer instead of being refused.
    */
   readonly asked?: (askId: string) => void;
+  /** For `tool.call`: the tool, where the door has looked it up. Absent: it is looked up by its name and server. */
+  readonly tool?: MountedTool | undefined;
 }
+
+/** A tool as the bridge found it: handed back with the call, so that the definition a door has read is the one that is decided on. */
+export interface MountedTool {
+  readonly skill: Skill;
+}
+
 export type Command = {
   [K in CommandKind]: CommandEnvelope & { readonly kind: K; readonly body: CommandBody<K> };
 }[CommandKind];

@@ -184,6 +184,12 @@ export const Task = resource('task', {
 });
 export type Task = Static<typeof Task>;
 
+/** Whether a task is a replay, by the mark that only core writes. Callers choose the rest of the metadata. */
+export function isReplay({ metadata }: Pick<Task, 'metadata'>): boolean {
+  const { replay } = (metadata.tollbridge ?? {}) as { readonly replay?: unknown };
+  return replay !== undefined;
+}
+
 export const Branch = resource('branch', {
   workspace_id: Id,
   kind: OpenWord(BRANCH_KINDS),
@@ -334,6 +340,10 @@ export const PermissionRule = resource('permission_rule', {
   reason: Optional(MaybeText),
   created_by: NonEmpty,
   expires_at: Optional(MaybeTime),
+  /** Only tools of this server. */
+  server: Optional(MaybeText),
+  /** It also holds in sessions that have read untrusted content: it was given in one. */
+  tainted: Optional(Type.Boolean()),
   /** The author may approve acts of its own work. */
   own: Optional(Type.Boolean()),
   tenant_id: Optional(MaybeText),

@@ -6,9 +6,9 @@
 
 import { Ajv } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { isObject } from './is-object.ts';
-import { own } from './own.ts';
 import type { Json, JsonObject } from './schema.ts';
+import { isObject } from './values/is-object.ts';
+import { own } from './values/own.ts';
 
 /** Returns the first error in the arguments; undefined when there is none. */
 export type ArgumentsCheck = (args: JsonObject) => string | undefined;

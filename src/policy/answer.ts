@@ -1,7 +1,7 @@
 /** Checks whether a value is a decision. External engines may answer anything; only a known verdict with a reason counts. */
 
 import type { Decision } from '../model/actions.ts';
-import { isObject } from '../model/is-object.ts';
+import { isObject } from '../model/values/is-object.ts';
 import type { PolicyEngine } from '../ports/index.ts';
 import { block, isPure, rank } from './engine.ts';
 

@@ -5,8 +5,8 @@
 
 import type { ActField } from '../model/act-facts.ts';
 import type { Action } from '../model/actions.ts';
-import { isObject } from '../model/is-object.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
+import { isObject } from '../model/values/is-object.ts';
 import { isSideEffect } from '../model/words.ts';
 import { matcherOf, PATTERN_SETS } from './acts/match.ts';
 import { type CedarValue, emptyRecord, opaque, safeKey, toCedar } from './cedar/values.ts';

@@ -1,6 +1,7 @@
 /** RFC 7396 JSON Merge Patch, and which members a change touched. Pure; never mutates its arguments. */
-import { isObject } from '../model/is-object.ts';
+
 import type { Json, JsonObject } from '../model/schema.ts';
+import { isObject } from '../model/values/is-object.ts';
 
 export function mergePatch(target: Json | undefined, patch: Json): Json {
   if (!isObject(patch)) return patch;

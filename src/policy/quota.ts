@@ -4,9 +4,9 @@
  */
 
 import type { Action, Decision } from '../model/actions.ts';
-import { own } from '../model/own.ts';
 import type { Receipt } from '../model/receipt.ts';
 import type { Quota } from '../model/resources.ts';
+import { own } from '../model/values/own.ts';
 import { QUOTA_LIMITS } from '../model/words.ts';
 import type { Clock, QuotaRules } from '../ports/index.ts';
 import { noObjection, type PureEngine, pureEngine, stricter } from './engine.ts';

@@ -5,8 +5,8 @@
 
 import pino from 'pino';
 import type { Redactor } from '../core/redaction/redact.ts';
-import { asText } from '../model/as-text.ts';
-import { brief, visibleText } from '../model/visible-text.ts';
+import { asText } from '../model/values/as-text.ts';
+import { brief, visibleText } from '../model/values/visible-text.ts';
 import type { Logger } from '../ports/index.ts';
 
 type How = 'info' | 'warn' | 'error';

@@ -4,7 +4,7 @@
 
 import { SpanKind } from '@opentelemetry/api';
 import type { Command, CommandKind, ProposedAction } from '../model/commands.ts';
-import { LruMap } from '../model/lru-map.ts';
+import { LruMap } from '../model/values/lru-map.ts';
 import type { Accepted, AgentBackend, Bridge, Deps, HttpHost, HttpRoute, Sink, ToolBackend } from '../ports/index.ts';
 import { readTraceParent, traceParentOf } from '../transport/outbound/trace-context.ts';
 import type { Standing, Traces } from './traces.ts';

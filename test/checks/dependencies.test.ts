@@ -6,7 +6,11 @@ import { expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
-const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+const { dependencies, peerDependencies, peerDependenciesMeta } = JSON.parse(read('package.json')) as {
+  dependencies: Record<string, string>;
+  peerDependencies: Record<string, string>;
+  peerDependenciesMeta: Record<string, { optional?: boolean }>;
+};
 const names = Object.keys(dependencies).sort();
 
 const imported = new Set<string>();
@@ -34,4 +38,11 @@ test('docs/dependencies.md has a row with a reason for each of them, and for not
 test('the lock file agrees on which dependencies are runtime ones', () => {
   const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string, { dependencies?: object }> };
   expect(Object.keys(lock.packages['']?.dependencies ?? {}).sort()).toEqual(names);
+});
+
+test('what only some installations need is an optional peer, with a row that says what needs it', () => {
+  const section = read('docs/dependencies.md').split(/^## /m)[2] ?? '';
+  const named = [...section.matchAll(/`((?:@[a-z-]+\/)?[a-z-]+)`(?=,| +\|)/g)].map(([, name = '']) => name);
+  expect(named.sort()).toEqual(Object.keys(peerDependencies).sort());
+  expect(Object.keys(peerDependencies).filter((name) => !peerDependenciesMeta[name]?.optional)).toEqual([]);
 });

@@ -1,7 +1,7 @@
 /** Names from outside are data, everywhere: no look-up by such a name finds what every object inherits. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { own } from '../../src/model/own.ts';
+import { own } from '../../src/model/values/own.ts';
 import { type Exception, foreignLookups, lookupsInText } from './foreign-names.ts';
 
 const OURS = 'the name is from a list or a table of our own';

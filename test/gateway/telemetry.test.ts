@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Bridge } from '../../src/ports/index.ts';
 import { startGateway } from '../../src/runtime/gateway.ts';
 import { createTraces } from '../../src/telemetry/traces.ts';
@@ -219,4 +219,24 @@ test('a configured collector gets the spans, with the header its secret makes', 
     expect.objectContaining({ name: 'command session.create', traceId: TRACE, parentSpanId: SPAN }),
   );
   expect(asked.at(-1)).toBe('collector-key-of-the-tests');
+});
+
+test('without the packages of the exporter the gateway does not start, and says what to install', async () => {
+  vi.doMock('@opentelemetry/sdk-trace', () => {
+    throw new Error("Cannot find package '@opentelemetry/sdk-trace'");
+  });
+  vi.resetModules();
+  onTestFinished(() => {
+    vi.doUnmock('@opentelemetry/sdk-trace');
+    vi.resetModules();
+  });
+  const dir = await mkdtemp(join(tmpdir(), 'tb-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  await writeFile(
+    join(dir, 'tollbridge.yaml'),
+    'telemetry: { traces: { endpoint: "http://127.0.0.1:9/v1/traces" } }\n',
+  );
+  const { startGateway: start } = await import('../../src/runtime/gateway.ts');
+  const started = start(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
+  await expect(started).rejects.toThrow(/npm install @opentelemetry\/exporter-trace-otlp-http/);
 });

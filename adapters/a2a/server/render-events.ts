@@ -12,7 +12,7 @@ import {
   type Task,
   type TaskStatus,
 } from '@a2a-js/sdk';
-import { ACTIVITY, EXTENSIONS } from '../../../mappings/a2a.ts';
+import { ACTIVITY, EXTENSIONS, NOT_SENT } from '../../../mappings/a2a.ts';
 import {
   type ArtifactPayload,
   type AskRecord,
@@ -20,10 +20,12 @@ import {
   type CoreEvent,
   emptyTaskView,
   evolve,
+  isTaskEvent,
   isTerminal,
   isWaiting,
   type Json,
   type JsonObject,
+  leftOut,
   type MessagePayload,
   type Part as OurPart,
   type Task as OurTask,
@@ -72,6 +74,7 @@ export interface Projection {
 /** Artifacts larger than this are linked. */
 export const INLINE_BYTES = 256 * 1024;
 const NONE: readonly Update[] = [];
+const isActivity = (kind: string): kind is (typeof ACTIVITY)[number] => (ACTIVITY as readonly string[]).includes(kind);
 
 export function createProjection(options: ProjectionOptions): Projection {
   const { contextId, activity = false, quiet = false, pieces = false, link } = options;
@@ -265,8 +268,9 @@ export function createProjection(options: ProjectionOptions): Projection {
         answered = false;
         return NONE;
       default:
-        if (event.event.startsWith('task.') && payload.task) return transition(event, view.task as OurTask);
-        return activity && ACTIVITY.includes(event.event) ? [rendered(event)] : NONE;
+        if (isTaskEvent(event.event)) return payload.task ? transition(event, view.task as OurTask) : NONE;
+        if (isActivity(event.event)) return activity ? [rendered(event)] : NONE;
+        return leftOut(NOT_SENT, event.event);
     }
   }
 

@@ -13,12 +13,13 @@ import {
   type Json,
   type JsonObject,
   type Sink,
+  vendorEvent,
   type Work,
 } from '../../../src/index.ts';
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendDeps, BackendSettings } from '../config.ts';
-import { refusalsBlock } from '../refusals.ts';
+import { REFUSALS_TOLD, refusalsBlock } from '../refusals.ts';
 import { compact, textOf } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure } from '../translate.ts';
 import { createFiles } from './acts/files.ts';
@@ -120,7 +121,7 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     const blocks = await promptBlocks(work, agentProcess.can);
     const history = agentProcess.remembers ? undefined : await historyBlock(work);
     const refusals = agentProcess.untold.splice(0);
-    if (refusals.length > 0) await write([{ event: 'vendor.acp.refusals_told', payload: { refusals } }]);
+    if (refusals.length > 0) await write([{ event: REFUSALS_TOLD, payload: { refusals } }]);
     const prompt = [
       ...(history ? [history] : []),
       ...blocks,
@@ -144,7 +145,7 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     const steps = received
       .filter(({ sessionUpdate: kind }) => isStanding(kind))
       .flatMap((update) => reader.update(update));
-    return late.length > 0 ? [...steps, { event: 'vendor.acp.late', payload: { updates: late } }] : steps;
+    return late.length > 0 ? [...steps, { event: vendorEvent('vendor.acp.late'), payload: { updates: late } }] : steps;
   }
 
   async function converse(params: { sessionId: string; prompt: readonly JsonObject[] }): Promise<End> {
@@ -241,9 +242,9 @@ function introduction(agentProcess: AgentProcess, { name }: BackendSettings): Re
       session_id: agentProcess.sessionId,
       remembers: agentProcess.remembers,
     });
-    steps.push({ event: 'vendor.acp.connected', payload });
+    steps.push({ event: vendorEvent('vendor.acp.connected'), payload });
     if (agentProcess.catalog !== undefined) {
-      steps.push({ event: 'vendor.harn.provider_catalog', payload: { catalog: agentProcess.catalog } });
+      steps.push({ event: vendorEvent('vendor.harn.provider_catalog'), payload: { catalog: agentProcess.catalog } });
     }
   }
   return steps;

@@ -19,9 +19,14 @@ export interface LegacyPeers {
   notify(session: SessionContext, notice: Notice): Promise<void>;
   /** The session a client's requests go to. */
   of(context: McpRequestContext, timeout: ResponseTimeout): Promise<UpstreamSession>;
-  /** Any open session: for requests whose answer is the same for all callers. */
-  any(): Promise<UpstreamSession> | undefined;
-  onChange(listener: (notice: Notice) => void): void;
+  /** The name of the session that a client's requests go to. */
+  keyOf(context: McpRequestContext): string;
+  /** An open session, of this name where it is given: for requests whose answer is the same for all callers. */
+  any(key?: string): { readonly key: string; readonly session: Promise<UpstreamSession> } | undefined;
+  /** A session has announced a change. */
+  onChange(listener: (notice: Notice, key: string) => void): void;
+  /** A session is over. */
+  onGone(listener: (key: string) => void): void;
   close(): Promise<void>;
 }
 
@@ -40,7 +45,8 @@ export function createLegacyPeers(
   refused?: (method: string, reason: string) => void,
 ): LegacyPeers {
   const kept = new Map<string, Kept>();
-  const listeners = new Set<(notice: Notice) => void>();
+  const listeners = new Set<(notice: Notice, key: string) => void>();
+  const leaving = new Set<(key: string) => void>();
 
   function open(
     key: string,
@@ -60,8 +66,13 @@ export function createLegacyPeers(
     kept.set(key, entry);
     session.then(
       (made) => {
-        for (const listener of listeners) made.onChange(listener);
-        made.gone.finally(() => kept.get(key) === entry && kept.delete(key)).catch(() => {});
+        for (const listener of listeners) made.onChange((notice) => listener(notice, key));
+        made.gone
+          .finally(() => {
+            if (kept.get(key) === entry) kept.delete(key);
+            if (!kept.has(key)) for (const left of leaving) left(key);
+          })
+          .catch(() => {});
       },
       () => kept.get(key) === entry && kept.delete(key),
     );
@@ -80,9 +91,11 @@ export function createLegacyPeers(
   /** The params of a legacy client's `initialize`, so that a lost session can be opened again. */
   const openings = new WeakMap<SessionContext, JsonObject>();
 
+  const keyOf = (context: McpRequestContext) => (context.session ? `s:${context.session.id}` : poolKey(context));
+
   function entryFor(context: McpRequestContext, timeout: ResponseTimeout): [string, Kept] {
     const { session } = context;
-    const key = session ? `s:${session.id}` : poolKey(context);
+    const key = keyOf(context);
     const known = kept.get(key);
     if (known) return [key, known];
     const opening = session && openings.get(session);
@@ -126,9 +139,18 @@ export function createLegacyPeers(
     async notify(session, notice) {
       await (await kept.get(`s:${session.id}`)?.session)?.notify(notice);
     },
-    any: () => [...kept.values()][0]?.session,
+    keyOf,
+    any(wanted) {
+      const found = wanted === undefined ? undefined : kept.get(wanted);
+      if (found && wanted !== undefined) return { key: wanted, session: found.session };
+      const [first] = kept;
+      return first && { key: first[0], session: first[1].session };
+    },
     onChange(listener) {
       listeners.add(listener);
+    },
+    onGone(listener) {
+      leaving.add(listener);
     },
     async close() {
       await Promise.all([...kept.keys()].map(drop));

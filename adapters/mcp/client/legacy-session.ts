@@ -4,8 +4,9 @@
  */
 
 import { CHANGES, CODES } from '../../../mappings/mcp.ts';
-import { asText, Fault, isObject, type Json, type JsonObject } from '../../../src/index.ts';
+import { asFault, asText, Fault, isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import { InFlightMap } from '../../../src/transport/in-flight-map.ts';
+import type { WireError } from '../../../src/transport/json-rpc/messages.ts';
 import { inputTrouble, serverFrameTrouble } from '../frame-rules.ts';
 import {
   type FrameOutcome,
@@ -69,11 +70,12 @@ export async function openSession(
     .catch((cause) => {
       // The caller does not wait for a program that is slow to exit.
       void wire.close().catch(() => {});
-      throw cause;
+      const { status } = (asFault(cause).details ?? {}) as { status?: number };
+      throw status !== undefined && MISPLACED.includes(status) ? new SessionRefused(outcomeOf(cause)) : cause;
     });
   if ('error' in first) {
     void wire.close().catch(() => {});
-    throw new Fault('upstream_unavailable', `the server does not open a session: ${first.error.message}`);
+    throw new SessionRefused(first);
   }
   const { result: about } = first;
   opened.revision = asText(about.protocolVersion);
@@ -196,6 +198,19 @@ export async function openSession(
     },
     close: () => wire.close(),
   };
+}
+
+/** With these statuses a server refuses a post that does not belong at its address. */
+const MISPLACED: readonly number[] = [400, 404, 405, 406, 415];
+
+/** The server has answered `initialize` with an error: it may have no sessions. */
+export class SessionRefused extends Fault {
+  readonly outcome: { readonly error: WireError };
+
+  constructor(outcome: { readonly error: WireError }) {
+    super('upstream_unavailable', `the server does not open a session: ${outcome.error.message}`);
+    this.outcome = outcome;
+  }
 }
 
 function isChange({ method }: Notice): boolean {

@@ -3,7 +3,7 @@
  * tool definitions are pinned, and its annotations are believed only where the configuration says so.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { CHANGES, CODES, type Era, methodRow } from '../../../mappings/mcp.ts';
+import { CHANGES, CODES, methodRow } from '../../../mappings/mcp.ts';
 import {
   asFault,
   type Deps,
@@ -27,8 +27,9 @@ import { createTaskEras } from '../tasks/legacy-as-modern.ts';
 import { createLegacyTasks } from '../tasks/modern-as-legacy.ts';
 import { withOwnSpan } from '../trace.ts';
 import { taints, toAttributes, toEffect, toToolResult } from '../translate.ts';
-import { findEra, type Verdict } from './detect-era.ts';
+import { createEras } from './eras.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
+import { SessionRefused } from './legacy-session.ts';
 import { createModernPeer } from './modern-peer.ts';
 import { createResponseTimeout, type ResponseTimeout } from './timeout.ts';
 import { createToolCatalog } from './tool-catalog.ts';
@@ -40,20 +41,16 @@ type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | '
 
 const POOL_IDLE_MS = 5 * 60_000;
 const FOREVER_MS = 2 ** 31 - 1;
-/** After this time a legacy server may have been replaced by a modern one; the reverse shows in the first error. */
-const LEGACY_VERDICT_MS = 10 * 60_000;
 
 export function createUpstream(name: string, config: UpstreamConfig, deps: UpstreamDeps): ToolBackend {
   const settings = upstreamSettings(config);
   const wires = new Set<Wire>();
   const transport = kept(transportFor(name, config, deps));
   const catalog = createToolCatalog(name, deps);
-  let verdict: { found: Promise<Verdict>; until: number } | undefined;
-  let spare: Verdict['spare'];
+  const eras = createEras(transport, settings.era, deps.clock);
   let shared: Promise<Wire> | undefined;
-  /** The same connection once it is open, and the era once it is settled, so that calls need not await a promise. */
+  /** The same connection once it is open, so that calls need not await a promise. */
   let ready: Wire | undefined;
-  let settled: Era | undefined = settings.era === 'auto' ? undefined : settings.era;
   let count = 0;
   let closed = false;
 
@@ -71,25 +68,31 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   });
   const tasks = createTaskEras(legacy, (tool) => taskSupport(catalog.tool(tool)));
   legacy.onChange(noted);
+  legacy.onGone((key) => catalog.gone(sourceOf(key)) && watching.changed('tools'));
   const watching = createWatching(listenForChanges);
 
-  function noted(frame: Notice): void {
-    if (frame.method === 'notifications/tools/list_changed') catalog.changed();
+  /** A program that was started for one session may have tools of its own; a server over HTTP has the same ones for all sessions. */
+  const sourceOf = (key: string) => (transport.kind === 'stdio' ? key : 'legacy');
+
+  function noted(frame: Notice, key?: string): void {
+    if (frame.method === 'notifications/tools/list_changed') {
+      catalog.changed(transport.kind === 'stdio' ? (key ?? 'modern') : undefined);
+    }
     watching.noted(frame);
   }
 
   /** Returns when the server can no longer be listened to. An open session already receives its notifications. */
   async function listenForChanges(signal: AbortSignal): Promise<void> {
     const timeout = createResponseTimeout(signal, FOREVER_MS, FOREVER_MS);
-    const context = { ...backgroundContext(), notify: noted };
+    const context = { ...backgroundContext(), notify: (frame: Notice) => noted(frame) };
     try {
-      if ((await era()) === 'modern') {
+      if ((await eras.own()) === 'modern') {
         const notifications = Object.fromEntries(CHANGES.map(({ wish }) => [wish, true]));
         await modern.call('subscriptions/listen', { notifications }, context, timeout);
         return;
       }
       while (!signal.aborted) {
-        const session = await (legacy.any() ?? legacy.of(context, timeout));
+        const session = await (legacy.any()?.session ?? legacy.of(context, timeout));
         // Used again before it has rested for too long.
         await Promise.race([session.gone, pause(POOL_IDLE_MS / 2, undefined, { signal, ref: false })]);
       }
@@ -125,8 +128,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   /** Reuses the connection on which the era was detected. */
   async function openWire(opened: Opened, unasked: Unasked) {
     if (closed) throw new Fault('unavailable', `${name} is closed`);
-    const left = spare;
-    spare = undefined;
+    const left = eras.spare();
     if (!left) return await transport.open(opened, unasked);
     left.listen(unasked);
     return left.wire;
@@ -165,27 +167,6 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     return opening;
   }
 
-  async function era(): Promise<Era> {
-    if (settled) return settled;
-    if (!verdict || Date.parse(deps.clock.now()) > verdict.until) {
-      const found = findEra(transport);
-      const fresh = { found, until: Number.POSITIVE_INFINITY };
-      verdict = fresh;
-      found.then(
-        (said) => {
-          if (said.spare) spare = said.spare;
-          if (said.era === 'legacy' && transport.kind === 'http') {
-            fresh.until = Date.parse(deps.clock.now()) + LEGACY_VERDICT_MS;
-          } else settled = said.era;
-        },
-        () => {
-          if (verdict === fresh) verdict = undefined;
-        },
-      );
-    }
-    return (await verdict.found).era;
-  }
-
   /** One request in the caller's era, answered in it. A tool call is never answered from a cache. */
   function talk(
     method: string,
@@ -193,7 +174,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     context: McpRequestContext,
     timeout: ResponseTimeout,
   ): Promise<FrameOutcome> {
-    const plainCall = settled === 'modern' && methodRow(method)?.handling === 'act';
+    const plainCall = eras.known(context) === 'modern' && methodRow(method)?.handling === 'act';
     return plainCall ? callModern(method, params, context, timeout) : talkEither(method, params, context, timeout);
   }
 
@@ -213,13 +194,37 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     context: McpRequestContext,
     timeout: ResponseTimeout,
   ): Promise<FrameOutcome> {
-    if ((await era()) === 'modern') {
-      if (context.era === 'modern') return await modern.call(method, params, context, timeout);
-      const own = await view.answer(method, params, context, timeout);
-      const task = own ?? (await legacyTasks.answer(method, params, context, timeout));
-      return task ?? (await callModern(method, params, context, timeout));
+    if ((await eras.of(context)) === 'modern') return await talkModern(method, params, context, timeout);
+    if (context.era === 'modern') return await converted(method, params, context, timeout);
+    try {
+      return await talkLegacy(method, params, context, timeout);
+    } catch (thrown) {
+      if (!(thrown instanceof SessionRefused)) throw thrown;
+      if (await eras.refused(context)) return await talkModern(method, params, context, timeout);
+      return thrown.outcome;
     }
-    if (context.era === 'legacy') return await talkLegacy(method, params, context, timeout);
+  }
+
+  /** A modern server, for a caller of either era. */
+  async function talkModern(
+    method: string,
+    params: JsonObject,
+    context: McpRequestContext,
+    timeout: ResponseTimeout,
+  ): Promise<FrameOutcome> {
+    if (context.era === 'modern') return await modern.call(method, params, context, timeout);
+    const own = await view.answer(method, params, context, timeout);
+    const task = own ?? (await legacyTasks.answer(method, params, context, timeout));
+    return task ?? (await callModern(method, params, context, timeout));
+  }
+
+  /** A legacy server, for a modern caller. */
+  async function converted(
+    method: string,
+    params: JsonObject,
+    context: McpRequestContext,
+    timeout: ResponseTimeout,
+  ): Promise<FrameOutcome> {
     const session = await legacy.of(context, timeout);
     if (method === 'server/discover') return { result: toDiscoverResult(session.about) };
     if (method === 'subscriptions/listen') {
@@ -243,7 +248,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     );
     if (task) return task;
     const outcome = await legacy.call(method, plain(params), filtered, timeout);
-    observe(method, params, outcome);
+    observe(method, params, outcome, sourceOf(legacy.keyOf(context)));
     return toModernOutcome(method, outcome, session.about);
   }
 
@@ -278,11 +283,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     );
     try {
       const outcome = await talk(method, params, context, timeout);
-      if (method === 'tools/list' && (context.era === 'legacy' || (await era()) === 'modern')) {
-        observe(method, params, outcome);
-        return view.shown(method, outcome, context);
-      }
-      return outcome;
+      if (method !== 'tools/list') return outcome;
+      const era = await eras.of(context);
+      // The list of a legacy server that was converted for a modern caller has been recorded before that.
+      if (context.era === 'modern' && era === 'legacy') return outcome;
+      observe(method, params, outcome, era === 'modern' ? era : sourceOf(legacy.keyOf(context)));
+      return view.shown(method, outcome, context);
     } catch (thrown) {
       throw timeout.reason(thrown);
     } finally {
@@ -291,11 +297,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   }
 
   /** Records definitions as their server sent them, before they are converted to another era. */
-  function observe(method: string, params: JsonObject, outcome: FrameOutcome): void {
+  function observe(method: string, params: JsonObject, outcome: FrameOutcome, source: string): void {
     if (method !== 'tools/list' || 'error' in outcome) return;
     const { tools, nextCursor } = outcome.result;
     if (!Array.isArray(tools)) return;
-    if (catalog.update(tools, params.cursor === undefined && nextCursor === undefined)) watching.changed('tools');
+    const whole = params.cursor === undefined && nextCursor === undefined;
+    if (catalog.update(source, tools, whole)) watching.changed('tools');
   }
 
   /** Cached by definition: an unchanged one is the same object, and every call needs it. */
@@ -315,9 +322,11 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     const context = backgroundContext();
     const signal = AbortSignal.timeout(settings.timeoutMs);
     const all: Json[] = [];
+    const wanted = catalog.stale();
+    const found = wanted === 'modern' ? undefined : legacy.any(wanted);
+    const session = await found?.session;
     for (let cursor: Json | undefined, pages = 0; pages < MOST_PAGES; pages += 1) {
       const params = cursor === undefined ? {} : { cursor };
-      const session = (await era()) === 'legacy' ? await legacy.any() : undefined;
       const timeout = createResponseTimeout(signal, settings.timeoutMs, settings.longestMs);
       const outcome = session
         ? await session.call('tools/list', params, context, timeout).finally(() => timeout.end())
@@ -328,13 +337,18 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       if (nextCursor === undefined || nextCursor === null) break;
       cursor = nextCursor;
     }
-    const news = catalog.mayBeTasks(await makesTasks(context, signal));
-    if (catalog.update(all, true) || news) watching.changed('tools');
+    const news = catalog.mayBeTasks(!session && (await makesTasks(context, signal)));
+    const modernly = !found && (await eras.of(context)) === 'modern';
+    const source = modernly ? 'modern' : sourceOf(found?.key ?? legacy.keyOf(context));
+    const changed = catalog.update(source, all, true);
+    // Its session has ended, so nothing more is to be read there.
+    const less = wanted !== undefined && wanted !== source && catalog.gone(wanted);
+    if (changed || less || news) watching.changed('tools');
   }
 
   /** Whether a modern server makes tasks of calls. False when that cannot be found out. */
   async function makesTasks(context: McpRequestContext, signal: AbortSignal): Promise<boolean> {
-    if ((await era()) !== 'modern') return false;
+    if ((await eras.own()) !== 'modern') return false;
     const timeout = createResponseTimeout(signal, settings.timeoutMs, settings.longestMs);
     return await view
       .supportsTasks(context, timeout)
@@ -423,9 +437,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       tasks.close();
       await Promise.allSettled([...wires].map((wire) => wire.close()));
       // A connection on which the era is still being detected is a child process as well.
-      await verdict?.found.catch(() => {});
+      await eras.settled();
       await legacy.close();
-      const left = [await shared?.catch(() => undefined), spare?.wire];
+      const left = [await shared?.catch(() => undefined), eras.spare()?.wire];
       await Promise.all(left.map((wire) => wire?.close()));
     },
   };

@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { anySignal } from '../../model/signals.ts';
+import { anySignal } from '../../model/values/signals.ts';
 import { type Child, startChild } from '../../transport/process/child.ts';
 import { environmentInFront } from '../child-environment.ts';
 import { errorMessageOf } from '../output/error-output.ts';

@@ -6,7 +6,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { asText } from '../../model/as-text.ts';
+import { asText } from '../../model/values/as-text.ts';
 
 /** The plan of the file: whether all agents of the plugins are wrapped, and which agents are added. */
 export interface NeovimPlan {

@@ -1,7 +1,7 @@
 /** Error output of commands: one sentence, a line with the fix when we know one, and an exit code. No stack traces. */
 
 import { asFault, Fault, type FaultKind } from '../../model/faults.ts';
-import { own } from '../../model/own.ts';
+import { own } from '../../model/values/own.ts';
 import { EXIT, exitCodeOf } from './exit-codes.ts';
 import { terminalText } from './terminal-text.ts';
 

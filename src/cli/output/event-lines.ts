@@ -5,14 +5,14 @@
  */
 
 import type { Decision } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import { type CoreEvent, type EventTable, leaveOut, rowFor } from '../../model/events.ts';
-import { LruMap } from '../../model/lru-map.ts';
-import { own } from '../../model/own.ts';
 import type { EventPayloads } from '../../model/payloads.ts';
 import type { Outcome } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { LruMap } from '../../model/values/lru-map.ts';
+import { own } from '../../model/values/own.ts';
 import { brief, briefArguments, counted, eventNumber, shortId, terminalText } from './terminal-text.ts';
 
 export interface EventLine {

@@ -2,7 +2,7 @@
  * Text from agents, tools and files on its way to a terminal. Characters that move the cursor, set colours, reverse the
  * reading direction or are invisible are escaped, so that no agent can draw an approval that is not there.
  */
-import { brief, visibleText } from '../../model/visible-text.ts';
+import { brief, visibleText } from '../../model/values/visible-text.ts';
 
 export { brief };
 

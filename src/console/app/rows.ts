@@ -1,6 +1,6 @@
 /** An event as one line of a list: only what is shown and filtered by, so that a hundred thousand of them fit in memory. Pure. */
-import { own } from '../../model/own.ts';
-import { brief } from '../../model/visible-text.ts';
+import { own } from '../../model/values/own.ts';
+import { brief } from '../../model/values/visible-text.ts';
 
 export interface LogEvent {
   readonly id: string;

@@ -2,7 +2,7 @@
 import { type ComponentChildren, h, type VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Markup } from '../../inbox/question-markup.ts';
-import { visibleLine, visibleText } from '../../model/visible-text.ts';
+import { visibleLine, visibleText } from '../../model/values/visible-text.ts';
 
 export function Badge({ tone = '', children }: { readonly tone?: string; readonly children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>;

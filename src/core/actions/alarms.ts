@@ -2,13 +2,14 @@
  * Detects an act that is reported as run although it was not allowed: the agent did not obey, or never asked. Whatever protocol the
  * report came in, the alarm is raised here, in the commit that records the report. It stops nothing.
  */
-import { asText } from '../../model/as-text.ts';
+
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { Fact } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import type { AlarmPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { Refusal, ReportedAct } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
 import type { Endings } from '../tasks/end-task.ts';

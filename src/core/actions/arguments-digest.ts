@@ -2,8 +2,9 @@
  * The keyed digest by which a decision names the arguments it covers. Each act asks for it twice, when it is decided and just before
  * it runs; the second request finds the digest by the canonical text, so that only the first one computes an HMAC.
  */
-import { LruMap } from '../../model/lru-map.ts';
+
 import type { JsonObject } from '../../model/schema.ts';
+import { LruMap } from '../../model/values/lru-map.ts';
 
 export type ArgumentsDigest = (args: JsonObject) => string;
 

@@ -6,8 +6,8 @@
 
 import type { Taint } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
-import { LruMap } from '../../model/lru-map.ts';
 import type { Pointer, Session } from '../../model/resources.ts';
+import { LruMap } from '../../model/values/lru-map.ts';
 import type { At, Row, Store } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
 

@@ -1,11 +1,11 @@
 /** Policy on answers, and the reading of a message that answers a question. */
 
 import type { Action, Actor } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import type { AskRecord } from '../../model/asks.ts';
 import { Fault } from '../../model/faults.ts';
 import type { MessageInput } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { Row } from '../../ports/index.ts';
 import { decidedEvent, type Gate } from '../actions/gate.ts';
 import { refusal } from '../actions/refusals.ts';

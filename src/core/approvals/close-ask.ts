@@ -4,16 +4,16 @@
  */
 
 import type { Actor } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import { type AskRecord, type AskState, type ChangedArguments, isChanged } from '../../model/asks.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import { isObject } from '../../model/is-object.ts';
 import type { AskClosedPayload, ToolDecisionPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { check } from '../../model/validate.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { isObject } from '../../model/values/is-object.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { At, Row, Store, Unit } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';

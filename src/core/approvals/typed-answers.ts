@@ -3,8 +3,9 @@
  * that asked needs the exact value. Kept in memory until delivered, and only where one process takes the answer and runs the task;
  * elsewhere the agent gets the redacted value.
  */
-import { LruMap } from '../../model/lru-map.ts';
+
 import type { Json } from '../../model/schema.ts';
+import { LruMap } from '../../model/values/lru-map.ts';
 
 export interface TypedAnswers {
   /** Called before the answer is written, because the waiting asker may be notified at once. */

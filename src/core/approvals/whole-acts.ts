@@ -5,12 +5,12 @@
  */
 
 import type { Action, Actor } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import { type Again, type AskRecord, IN_PART, isChanged, type PendingAct } from '../../model/asks.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { Ids, Logger, PendingActs, ReadFileText, Row, Store } from '../../ports/index.ts';
 import { type Access, requireScope } from '../access.ts';

@@ -1,14 +1,14 @@
 /** Commands for declared resources: workspaces, personas, memories, vaults and the like. */
 
 import type { Actor } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import type { CommandKind, DeclaredKind } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import { own } from '../../model/own.ts';
 import { type Memory, OWN_RESOURCES, type Pointer, RESOURCES, type Session, type Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { check } from '../../model/validate.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { own } from '../../model/values/own.ts';
 import {
   AUTONOMY_TIERS,
   CONNECTOR_STATES,

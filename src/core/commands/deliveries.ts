@@ -4,11 +4,11 @@
  */
 
 import type { Actor } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import type { DraftEnvelope, EventDraft } from '../../model/events.ts';
 import { asFault, Fault } from '../../model/faults.ts';
 import type { Connector, MessageInput } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { Bridge, Delivery, Row, SecretUser, VaultAccess } from '../../ports/index.ts';
 import type { Context } from '../context.ts';
 import { judgeUse } from './secret-use.ts';

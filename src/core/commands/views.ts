@@ -2,9 +2,9 @@
 import type { Actor } from '../../model/actions.ts';
 import type { CoreEvent, Cursor } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import { own } from '../../model/own.ts';
 import type { Artifact, ReceiptResource, Session, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { own } from '../../model/values/own.ts';
 import { RECEIPT_SCHEMA } from '../../model/words.ts';
 import type { Bridge, ListQuery, Row, Store, StoredReceipt } from '../../ports/index.ts';
 import { type Access, isPrivate, type ResourceOwner, requireReadScope, seesOthers } from '../access.ts';

@@ -2,12 +2,13 @@
  * Reduces events to resources: the only source of projections, live and on rebuild. Pure. Events carry the whole resource that they
  * create or change; counts are computed here.
  */
-import { asText } from '../../model/as-text.ts';
+
 import type { AskRecord } from '../../model/asks.ts';
 import { type CoreEvent, type EventDraft, isEventKind, type LeftOut, leaveOut } from '../../model/events.ts';
 import type { EventKind, EventPayloads } from '../../model/payloads.ts';
 import type { Message, Pointer, Quota, Session, Task } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { Change, Projector, Row } from '../../ports/index.ts';
 import { type Lane, type Owner, type Run, type ScopedQuotas, scopeKey, type Taint, type Tally } from './rows.ts';

@@ -4,13 +4,13 @@
  */
 
 import type { Action, Decision } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import type { CoreEvent, Cursor } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import { LruMap } from '../../model/lru-map.ts';
 import type { DecidedPayload } from '../../model/payloads.ts';
 import type { Persona, Workspace } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { LruMap } from '../../model/values/lru-map.ts';
 import type { EventRange, Row, Store } from '../../ports/index.ts';
 
 export interface RecordedDecision {

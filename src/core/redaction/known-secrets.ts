@@ -1,5 +1,5 @@
 /** Exact values that must never be written, in every encoding they occur in. Kept in memory only. */
-import { asText } from '../../model/as-text.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { Span } from './secret-shapes.ts';
 
 export interface KnownSecrets {

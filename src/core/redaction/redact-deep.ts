@@ -1,6 +1,7 @@
 /** The slow path of redaction: a copy without the secrets, sharing every subtree that held none, and the path of each secret. */
-import { isObject } from '../../model/is-object.ts';
+
 import type { RedactionMark } from '../../model/payloads.ts';
+import { isObject } from '../../model/values/is-object.ts';
 
 /** Deeper than any real document, and far from the stack limit. */
 export const DEEPEST = 100;

@@ -3,13 +3,13 @@
  * and from when on the agent's output may reveal a value that is not public.
  */
 import type { Decision } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import type { End } from '../../model/commands.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { EventKind } from '../../model/payloads.ts';
 import type { Failure, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { RecordedInputs, Store } from '../../ports/index.ts';
 import type { Asks } from '../approvals/asks.ts';
 import type { MarkedLog } from './marks.ts';

@@ -2,10 +2,11 @@
  * The consequences of an override in a recorded run. The use an agent made of a value cannot be observed, so everything it said or
  * did afterwards counts as dependent on it. Actions of others, and calls already in progress, do not.
  */
-import { asText } from '../../model/as-text.ts';
+
 import type { CoreEvent } from '../../model/events.ts';
 import type { JsonObject } from '../../model/schema.ts';
-import { isReportable } from '../events/reportable.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { isReportable } from '../events/facts.ts';
 import { type Applied, LIFECYCLE_TIMES } from './overrides.ts';
 
 export interface Dependent {

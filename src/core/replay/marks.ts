@@ -1,8 +1,9 @@
 /** The log as a replay writes it: every event names the event it repeats, and has the recorded actor. */
-import { asText } from '../../model/as-text.ts';
+
 import type { CoreEvent, EventDraft } from '../../model/events.ts';
 import type { ReplayMark, Task } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { Clock } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
 import type { Plan } from './plan.ts';

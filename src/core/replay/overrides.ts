@@ -3,16 +3,16 @@
  * writes, and nothing is fetched but the bytes of an artifact that an override names.
  */
 
-import { asText } from '../../model/as-text.ts';
 import type { ReplayOverride } from '../../model/commands.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import { isObject } from '../../model/is-object.ts';
-import { own } from '../../model/own.ts';
 import type { ReceiptDelta, ReplayMaterial } from '../../model/receipt.ts';
 import type { Artifact } from '../../model/resources.ts';
 import { type Json, type JsonObject, Timestamp } from '../../model/schema.ts';
 import { validator } from '../../model/validate.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { isObject } from '../../model/values/is-object.ts';
+import { own } from '../../model/values/own.ts';
 import type { OverrideKind, ReplayMode } from '../../model/words.ts';
 import type { Store } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';

@@ -3,11 +3,11 @@
  * still exist. Nothing here writes, and nothing is fetched anew.
  */
 
-import { asText } from '../../model/as-text.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Artifact, Memory, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { Row, Store } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
 import { type Dependent, firstDependent, givesAgentAnything } from './dependents.ts';

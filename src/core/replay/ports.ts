@@ -100,6 +100,7 @@ export function replayPorts(
     tools: {
       list: async () => [],
       find: async () => undefined,
+      known: () => undefined,
       pass: async () => ({}),
       taints: () => false,
       requirePassing() {},

@@ -4,9 +4,9 @@
  */
 
 import type { Decision, ToolResult } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import type { AskRecord } from '../../model/asks.ts';
 import type { CoreEvent } from '../../model/events.ts';
+import { asText } from '../../model/values/as-text.ts';
 import { askKey } from '../events/projector.ts';
 
 export interface Recorded {

@@ -4,8 +4,8 @@
  * does not show how it was derived.
  */
 import { type CoreEvent, withMembers } from '../../model/events.ts';
-import { own } from '../../model/own.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { own } from '../../model/values/own.ts';
 import { type Applied, changesEvent } from './overrides.ts';
 
 /** Longer values are shown by their hash, public or not: an event is no place for a file. */

@@ -5,16 +5,16 @@
  */
 import { createHash } from 'node:crypto';
 import type { NewArtifact, ToolResult } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import type { Answer } from '../../model/asks.ts';
 import type { Fact, ProposedAction } from '../../model/commands.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import type { AskClosedPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { ActResult, Question, Sink } from '../../ports/index.ts';
+import { whileOpen, withoutClaims } from '../events/facts.ts';
 import { inTask, ours, taskLocation } from '../tasks/lifecycle.ts';
-import { whileOpen, withoutClaims } from '../tasks/sink.ts';
 import type { RecordedAnswers } from './answers.ts';
 import { evidenceOf, isAgentOutput } from './dependents.ts';
 import { type MarkedLog, nameIn } from './marks.ts';
@@ -86,7 +86,7 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
     marked.commit(
       whileOpen(
         task,
-        () => [{ ...inTask(task), event: 'replay.event_replayed', payload: { original: { id, event } } }],
+        [{ ...inTask(task), event: 'replay.event_replayed', payload: { original: { id, event } } }],
         true,
       ),
     );

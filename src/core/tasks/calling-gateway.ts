@@ -5,8 +5,8 @@
  */
 
 import { Fault } from '../../model/faults.ts';
-import { isObject } from '../../model/is-object.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { isObject } from '../../model/values/is-object.ts';
 import type { CallerReference } from '../../ports/index.ts';
 
 /** Gateways in a row; a longer chain is an error, or a circle of gateways that do not identify themselves. */

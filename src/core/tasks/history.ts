@@ -2,13 +2,14 @@
  * The facts and acts of a task from before this process started. An agent that starts over repeats them; each fact is recognised
  * and not written twice, each act is answered from its record.
  */
-import { asText } from '../../model/as-text.ts';
+
 import type { Answer } from '../../model/asks.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import type { AskClosedPayload, ToolDecisionPayload, ToolEndedPayload } from '../../model/payloads.ts';
 import type { Artifact } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
-import { isReportable } from '../events/reportable.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { isReportable } from '../events/facts.ts';
 
 export interface PastCall {
   /** The log holds the request, written by us. */

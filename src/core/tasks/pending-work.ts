@@ -2,8 +2,9 @@
  * Whether silent work may be waiting: for an open question, or for a call of its own that is still running. Questions and calls of
  * dead processes do not count, because they will never be answered.
  */
-import { asText } from '../../model/as-text.ts';
+
 import type { CoreEvent } from '../../model/events.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { Row, Store } from '../../ports/index.ts';
 import type { Run } from '../events/rows.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import type { Failure, Task } from '../../model/resources.ts';
-import { anySignal } from '../../model/signals.ts';
+import { anySignal } from '../../model/values/signals.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { Row } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { CoreEvent, Cursor } from '../../model/events.ts';
-import { LruMap } from '../../model/lru-map.ts';
+import { LruMap } from '../../model/values/lru-map.ts';
 import type { Account, ReceiptIssuer, Store } from '../../ports/index.ts';
 
 export interface TaskAccount {

@@ -4,12 +4,12 @@
  */
 
 import type { Actor } from '../../model/actions.ts';
-import { asText } from '../../model/as-text.ts';
 import type { End } from '../../model/commands.ts';
 import type { CoreEvent, Cursor } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Failure, Session, Task, Workspace } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { AgentBackend, Run as BackendRun, Logger, Row, Sink, Store } from '../../ports/index.ts';
 import type { Acts } from '../actions/execute.ts';
 import { limitFailure, type TimeLimits } from '../actions/time-limits.ts';

@@ -1,25 +1,58 @@
 /** The catalog of mounted tools: the server of each, its effect, and the hash of its definition. */
 import type { Action, ToolResult } from '../../model/actions.ts';
+import type { MountedTool, ProposedAction } from '../../model/commands.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Skill } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Effect } from '../../model/words.ts';
 import type { PassedRequest, ReferenceOf, RequestContext, ToolBackend } from '../../ports/index.ts';
 
-export interface FoundTool {
-  readonly server: string;
+/** A tool with the server that runs it. Doors are handed these too: none of its members reaches the server. */
+export class FoundTool implements MountedTool {
+  readonly #backend: ToolBackend;
   readonly skill: Skill;
   readonly definition: string;
   readonly effect: Effect;
   readonly pinned: boolean;
-  attributes(sessionId: string): Action['attributes'];
-  call(action: Action, signal: AbortSignal, context?: RequestContext, reference?: ReferenceOf): Promise<ToolResult>;
+
+  constructor(backend: ToolBackend, skill: Skill, definition: string) {
+    this.#backend = backend;
+    this.skill = skill;
+    this.definition = definition;
+    this.effect = backend.effect?.(skill.name) ?? 'unknown';
+    this.pinned = backend.pinned ?? false;
+  }
+
+  get server(): string {
+    return this.#backend.name;
+  }
+
+  attributes(sessionId: string): Action['attributes'] {
+    return this.#backend.attributes?.(this.skill.name, sessionId);
+  }
+
+  static isOf(found: FoundTool, backends: readonly ToolBackend[]): boolean {
+    return backends.includes(found.#backend);
+  }
+
+  static run(
+    found: FoundTool,
+    action: Action,
+    signal: AbortSignal,
+    context?: RequestContext,
+    reference?: ReferenceOf,
+  ): Promise<ToolResult> {
+    return found.#backend.call(action, signal, context, reference);
+  }
 }
+
 export interface Tools {
   /** All mounted tools; a server that does not answer is left out. The same array as long as nothing changes. */
   list(): Promise<readonly Skill[]>;
   /** By name, and by server when two serve the same name. Undefined when no server has it, at least in this session. */
   find(tool: string, server?: string, sessionId?: string): Promise<FoundTool | undefined>;
+  /** The tool that a door has looked up, where it is the one this act names and still mounted; otherwise undefined. */
+  known(tool: MountedTool | undefined, act: Pick<ProposedAction, 'tool' | 'server'>): FoundTool | undefined;
   /** Forwards a request in the server's own protocol. */
   pass(server: string, request: PassedRequest, signal: AbortSignal, context?: RequestContext): Promise<JsonObject>;
   /** Whether the answer to this request may hold untrusted content. */
@@ -42,28 +75,6 @@ export function createTools(backends: () => readonly ToolBackend[], hash: (value
       indexes.set(skills, index);
     }
     return index.get(tool);
-  }
-
-  /** The last result by definition: every call looks it up at least twice, and it is the same unless something changed. */
-  const finds = new WeakMap<Skill, { readonly backend: ToolBackend; readonly tool: FoundTool }>();
-
-  function foundTool(backend: ToolBackend, skill: Skill): FoundTool {
-    const { name: tool } = skill;
-    const effect = backend.effect?.(tool) ?? 'unknown';
-    const pinned = backend.pinned ?? false;
-    const known = finds.get(skill);
-    if (known?.backend === backend && known.tool.effect === effect && known.tool.pinned === pinned) return known.tool;
-    const found: FoundTool = {
-      server: backend.name,
-      skill,
-      definition: definition(skill),
-      effect,
-      pinned,
-      attributes: (sessionId) => backend.attributes?.(tool, sessionId),
-      call: (action, signal, context, reference) => backend.call(action, signal, context, reference),
-    };
-    finds.set(skill, { backend, tool: found });
-    return found;
   }
 
   /** Hashes everything a person would read before approving. A change to any of it makes another tool. */
@@ -105,6 +116,10 @@ export function createTools(backends: () => readonly ToolBackend[], hash: (value
         .find(({ name }) => name === server)
         ?.taints?.(request) ?? false,
     requirePassing: (server) => void passing(server),
+    known(tool, act) {
+      if (!(tool instanceof FoundTool) || tool.skill.name !== act.tool) return undefined;
+      return tool.server === act.server && FoundTool.isOf(tool, backends()) ? tool : undefined;
+    },
     async find(tool, server, sessionId) {
       const found: { backend: ToolBackend; skill: Skill }[] = [];
       let silent: Fault | undefined;
@@ -126,7 +141,7 @@ export function createTools(backends: () => readonly ToolBackend[], hash: (value
       const [only] = found;
       // A server that does not answer may have the tool: that differs from no server having it.
       if (!only && silent) throw silent;
-      return only && foundTool(only.backend, only.skill);
+      return only && new FoundTool(only.backend, only.skill, definition(only.skill));
     },
   };
 }

@@ -5,24 +5,20 @@
 import type { ActFacts } from '../../model/act-facts.ts';
 import type { Action } from '../../model/actions.ts';
 import type { Skill } from '../../model/resources.ts';
-import type { Ids } from '../../ports/index.ts';
+import type { Bridge, Ids } from '../../ports/index.ts';
+import { type Access, requireReadScope } from '../access.ts';
 import type { Gate } from '../actions/gate.ts';
+import type { ReadPolicyData } from '../actions/policy-data.ts';
+import type { EffectOfTool } from './accepted.ts';
 import type { Tools } from './catalog.ts';
 
 export interface VisibilityDeps {
   readonly tools: Tools;
   readonly gate: Gate;
   readonly ids: Ids;
-}
-
-type About = Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas' | 'root'>;
-
-export async function visibleTools(deps: VisibilityDeps, about: About): Promise<readonly Skill[]> {
-  const all = await deps.tools.list();
-  const verdicts = await Promise.all(
-    all.map(({ name, source }) => isToolVisible(deps, about, name, source ?? undefined)),
-  );
-  return all.filter((_, at) => verdicts[at]);
+  readonly effectOf: EffectOfTool;
+  readonly access: Pick<Access, 'workspaceVisible'>;
+  readonly policyData: ReadPolicyData;
 }
 
 const NO_ARGUMENTS = {};
@@ -40,28 +36,38 @@ const NOT_YET: ActFacts = {
   open: true,
 };
 
-/** One tool, without evaluating the others. */
-export async function isToolVisible(
-  { tools, gate, ids }: VisibilityDeps,
-  about: About,
-  tool: string,
-  server: string | undefined,
-): Promise<boolean> {
-  const found = await tools.find(tool, server).catch(() => undefined);
-  if (!found) return false;
-  const attributes = found.attributes('');
-  const { verdict } = await gate({
-    id: ids.next('action'),
-    kind: 'tool',
-    tool,
-    server: found.server,
-    definition: found.definition,
-    arguments: NO_ARGUMENTS,
-    facts: NOT_YET,
-    effect: found.effect,
-    evidence: 'held',
-    ...about,
-    ...(attributes && { attributes }),
-  });
-  return verdict !== 'block';
+type About = Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas' | 'root'>;
+
+export function createVisibleTools(deps: VisibilityDeps): Bridge['visible'] {
+  const { tools, gate, ids, effectOf, access, policyData } = deps;
+
+  async function mayTry(about: About, { name: tool, source }: Skill): Promise<boolean> {
+    const found = await tools.find(tool, source ?? undefined).catch(() => undefined);
+    if (!found) return false;
+    const attributes = found.attributes('');
+    const action: Action = {
+      id: ids.next('action'),
+      kind: 'tool',
+      tool,
+      server: found.server,
+      definition: found.definition,
+      arguments: NO_ARGUMENTS,
+      facts: NOT_YET,
+      effect: await effectOf(found),
+      evidence: 'held',
+      ...about,
+      ...(attributes && { attributes }),
+    };
+    return (await gate(action, undefined, found)).verdict !== 'block';
+  }
+
+  return async (actor, workspaceId, one) => {
+    requireReadScope(actor, 'skill');
+    if (!(await access.workspaceVisible(actor, workspaceId))) return [];
+    const data = await policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
+    const about = { actor, workspace_id: workspaceId, ...data };
+    const all = one ? [one] : await tools.list();
+    const verdicts = await Promise.all(all.map((skill) => mayTry(about, skill)));
+    return all.filter((_, at) => verdicts[at]);
+  };
 }

@@ -1,9 +1,9 @@
 /** The life of a call in the view of its task: opened once, let through or put to an approver, ended once. */
 
-import { asText } from '../as-text.ts';
 import { outcomeOfEnd } from '../call-outcomes.ts';
 import type { CoreEvent } from '../events.ts';
 import type { Json, JsonObject } from '../schema.ts';
+import { asText } from '../values/as-text.ts';
 import type { CallView, TaskView } from './view.ts';
 
 /** An id that has ended opens another call; one that is open only learns more about itself. */

@@ -3,13 +3,13 @@
  * updates in place and returns: a copy of its maps would make each event cost as much as all the events before it.
  */
 
-import { asText } from '../as-text.ts';
 import type { AskRecord } from '../asks.ts';
 import type { CoreEvent } from '../events.ts';
-import { isObject } from '../is-object.ts';
-import { own } from '../own.ts';
 import type { Artifact, Message, Outcome, Task } from '../resources.ts';
 import type { JsonObject } from '../schema.ts';
+import { asText } from '../values/as-text.ts';
+import { isObject } from '../values/is-object.ts';
+import { own } from '../values/own.ts';
 import type { OwnEventKind, ProtocolEventKind } from '../words.ts';
 import { callApproved, callAsked, callDecided, callEnded, callRequested } from './calls.ts';
 import type { CallView, MessageView, TaskView } from './view.ts';

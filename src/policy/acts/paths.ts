@@ -8,7 +8,7 @@ import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, posix, relative, win32 } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { LruMap } from '../../model/lru-map.ts';
+import { LruMap } from '../../model/values/lru-map.ts';
 import { ANY, type Pattern } from '../rules/glob.ts';
 import { HOLE } from './holes.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import type { Action, Decision } from '../../model/actions.ts';
-import { LruMap } from '../../model/lru-map.ts';
+import { LruMap } from '../../model/values/lru-map.ts';
 import type { ActReader } from '../../ports/index.ts';
 import { inDoubt, namedValues, type Sight, toContext } from '../context.ts';
 import { block, type PureEngine } from '../engine.ts';

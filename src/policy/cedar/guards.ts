@@ -6,8 +6,8 @@
 
 import type { PolicyJson, PrincipalConstraint, ResourceConstraint } from '@cedar-policy/cedar-wasm/nodejs';
 import type { Action } from '../../model/actions.ts';
-import { isObject } from '../../model/is-object.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { isObject } from '../../model/values/is-object.ts';
 import { matcherOf } from '../acts/match.ts';
 import { fieldOf } from '../context.ts';
 import { ANY, matches, type Pattern } from '../rules/glob.ts';

@@ -5,8 +5,8 @@
 
 import type { PolicyJson } from '@cedar-policy/cedar-wasm/nodejs';
 import { ACTION_KINDS } from '../../model/actions.ts';
-import { isObject } from '../../model/is-object.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { isObject } from '../../model/values/is-object.ts';
 import type { Verdict } from '../../model/words.ts';
 import type { Names, Patterns } from '../context.ts';
 import { durationMs } from '../rules/duration.ts';

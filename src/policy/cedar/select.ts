@@ -4,7 +4,7 @@
  */
 
 import type { Action } from '../../model/actions.ts';
-import { LruMap } from '../../model/lru-map.ts';
+import { LruMap } from '../../model/values/lru-map.ts';
 import { isTextField, TEXT_FIELDS, type TextField } from '../context.ts';
 import { type CompiledPolicies, rulesFor } from './compiled.ts';
 import { CERTAIN, couldMatter, type Doubt, type Guard, type Passing, passes, type Scope } from './guards.ts';

@@ -4,8 +4,8 @@
  */
 
 import { ACTION_KINDS } from '../../model/actions.ts';
-import { isObject } from '../../model/is-object.ts';
-import { own } from '../../model/own.ts';
+import { isObject } from '../../model/values/is-object.ts';
+import { own } from '../../model/values/own.ts';
 import { AUTONOMY_TIERS, EFFECTS, EVIDENCE } from '../../model/words.ts';
 import { isPlainText } from '../cedar/values.ts';
 import { durationMs } from './duration.ts';

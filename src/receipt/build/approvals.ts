@@ -1,9 +1,9 @@
 /** Approvals as a receipt states them: the approver, the action, the decision, the time, and the question's hash. */
 
-import { asText } from '../../model/as-text.ts';
 import type { CoreEvent } from '../../model/events.ts';
-import { own } from '../../model/own.ts';
 import type { Receipt } from '../../model/receipt.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { own } from '../../model/values/own.ts';
 import { hashIfPossible, type Members, membersOf, text, time } from './read-members.ts';
 
 type Approval = NonNullable<Receipt['approvals']>[number];

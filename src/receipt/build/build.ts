@@ -2,10 +2,11 @@
  * Builds a receipt, not yet sealed, from the evidence and the task's end. Pure: every time and name is passed in, so the same
  * input gives the same bytes. Adds no claims of its own: it repeats the evidence words and names the gaps.
  */
-import { own } from '../../model/own.ts';
+
 import type { RECEIPT_SUBJECTS, Receipt, ReceiptDelta } from '../../model/receipt.ts';
 import type { Failure, Task } from '../../model/resources.ts';
 import type { Json, JsonObject, Open } from '../../model/schema.ts';
+import { own } from '../../model/values/own.ts';
 import { type OutcomeState, RECEIPT_SCHEMA, type ReplayMode, type TerminalState } from '../../model/words.ts';
 import { spellMany } from '../seal/canonical-json.ts';
 import { listed } from './append-list.ts';

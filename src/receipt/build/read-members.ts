@@ -3,8 +3,8 @@
  * as absent; nothing here throws, because a receipt must be issued whatever was logged.
  */
 
-import { asText } from '../../model/as-text.ts';
-import { isObject } from '../../model/is-object.ts';
+import { asText } from '../../model/values/as-text.ts';
+import { isObject } from '../../model/values/is-object.ts';
 import { hashOf } from '../seal/canonical-json.ts';
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;

@@ -1,9 +1,9 @@
 /** What each kind of event adds to a task's evidence. A payload that lacks the necessary members adds nothing. */
 
 import { type CoreEvent, type LeftOut, leaveOut } from '../../model/events.ts';
-import { own } from '../../model/own.ts';
 import type { EventKind } from '../../model/payloads.ts';
 import type { Receipt } from '../../model/receipt.ts';
+import { own } from '../../model/values/own.ts';
 import { AUTONOMY_TIERS } from '../../model/words.ts';
 import { spellOnce } from '../seal/canonical-json.ts';
 import { listed, onto, withEntry } from './append-list.ts';

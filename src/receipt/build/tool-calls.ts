@@ -1,8 +1,9 @@
 /** The log's facts about each tool call, from request to end. Later facts never erase earlier ones that disagree. */
-import { asText } from '../../model/as-text.ts';
+
 import { type CallOutcome, outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 import type { Refusal, ReportedAct } from '../../ports/index.ts';
 import { listed, onto, type Pile } from './append-list.ts';
 import { doing, refusedAs } from './call-summaries.ts';

@@ -6,7 +6,7 @@
 
 import { isScalar, visit, type Document as YamlDocument } from 'yaml';
 import { asFault, Fault } from '../../model/faults.ts';
-import { own } from '../../model/own.ts';
+import { own } from '../../model/values/own.ts';
 
 const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
 

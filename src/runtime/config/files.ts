@@ -4,7 +4,7 @@
  */
 import { isAbsolute, join, resolve } from 'node:path';
 import { Fault } from '../../model/faults.ts';
-import { own } from '../../model/own.ts';
+import { own } from '../../model/values/own.ts';
 import { readText } from '../../policy/rules/read-text.ts';
 import type { ConfigRequest } from './config.ts';
 import { requireOwn } from './file-owner.ts';

@@ -4,9 +4,9 @@
  */
 
 import { Fault } from '../../model/faults.ts';
-import { own } from '../../model/own.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import type { TSchema } from '../../model/type.ts';
+import { own } from '../../model/values/own.ts';
 import { noSuch } from '../../policy/rules/mentions.ts';
 import type { Adapter, AgentBackend, Deps, FrontDoor, Part, PolicyEngine, ToolBackend } from '../../ports/index.ts';
 import type { Config } from '../config/config.ts';

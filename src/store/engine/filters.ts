@@ -1,5 +1,5 @@
 /** The members that lists are filtered by, as every database keeps them. */
-import { own } from '../../model/own.ts';
+import { own } from '../../model/values/own.ts';
 import type { FilterName, Row } from '../../ports/index.ts';
 
 /** The value a list is filtered by; values that are not text count as null. */

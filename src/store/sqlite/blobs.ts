@@ -1,6 +1,6 @@
 /** Parts of blobs. A blob exists once its header is written, so an interrupted put leaves nothing that can be read. */
 import type { BlobRows } from '../engine/database.ts';
-import type { Connection } from './connection.ts';
+import type { Connection } from './file/connection.ts';
 
 export function createBlobRows(connection: Connection): BlobRows & { sweep(): void } {
   const selectSize = connection.prepare('SELECT size FROM blobs WHERE sha256 = ?');

@@ -5,7 +5,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Cursor, eventId } from '../../model/events.ts';
 import { SPAN } from '../engine/commit/write-set.ts';
-import type { Connection } from './connection.ts';
+import type { Connection } from './file/connection.ts';
 import type { Log } from './log.ts';
 
 export interface ColumnFault {

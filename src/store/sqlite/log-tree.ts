@@ -1,7 +1,7 @@
 /** The stored Merkle tree over the log: its size so far, and its nodes. Nodes are never rewritten or pruned. */
 import type { LogTree, LogTreeState, TreeNode } from '../../ports/index.ts';
 import type { LogTreeRows } from '../engine/database.ts';
-import type { Connection, Value } from './connection.ts';
+import type { Connection, Value } from './file/connection.ts';
 import { nodePosition } from './receipts.ts';
 import { insertMany } from './writing/insert.ts';
 

@@ -1,6 +1,6 @@
 /** The log itself: its end, its floor since pruning, and single events. */
 import type { End } from '../engine/database.ts';
-import type { Connection } from './connection.ts';
+import type { Connection } from './file/connection.ts';
 
 export interface Log {
   end(): End;

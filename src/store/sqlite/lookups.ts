@@ -1,6 +1,6 @@
 /** The rows that decisions read, one at a time. */
 import type { Lookups } from '../engine/database.ts';
-import type { Connection } from './connection.ts';
+import type { Connection } from './file/connection.ts';
 import type { createReceipts } from './receipts.ts';
 import type { Rows } from './rows.ts';
 

@@ -1,7 +1,7 @@
 /** Receipts, their chains, and the Merkle tree over all of them. Never pruned, never rewritten. */
 import type { Receipt } from '../../model/receipt.ts';
 import type { ChainHead, ReceiptQuery, StoredReceipt, TreeNode } from '../../ports/index.ts';
-import type { Connection, Value } from './connection.ts';
+import type { Connection, Value } from './file/connection.ts';
 
 /** Key of a tree node in its table: nodes completed at the same time lie next to each other. */
 export function nodePosition(level: number, index: number): number {

@@ -1,7 +1,7 @@
 /** Stored projections: single bodies, and lists by the members that are kept as columns. Knows nothing of what a row means. */
 import { Fault } from '../../model/faults.ts';
 import type { FilterName, ListQuery, Row } from '../../ports/index.ts';
-import type { Connection, Value } from './connection.ts';
+import type { Connection, Value } from './file/connection.ts';
 import { filterInBody, keyValues, rowTableOf } from './tables.ts';
 
 export interface Rows {

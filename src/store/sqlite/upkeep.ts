@@ -2,7 +2,7 @@
 import { SPAN, stretchOf } from '../engine/commit/write-set.ts';
 import type { FoldTable, FreshRows, StoredRow, Upkeep } from '../engine/database.ts';
 import { createColumns } from './columns.ts';
-import type { Connection, Value } from './connection.ts';
+import type { Connection, Value } from './file/connection.ts';
 import type { Log } from './log.ts';
 import { prunedHeadName } from './log-tree.ts';
 import { columnsOf, filterInBody, keyValues, ROW_TABLES, type RowTable } from './tables.ts';

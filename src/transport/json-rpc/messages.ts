@@ -2,8 +2,9 @@
  * The envelope of a JSON-RPC message: which kind it is, its id, its error. Messages are classified and never rebuilt, so members
  * that nobody knows stay where they are. Knows no protocol's methods.
  */
-import { isObject } from '../../model/is-object.ts';
+
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { isObject } from '../../model/values/is-object.ts';
 
 export type Id = string | number | null;
 

@@ -3,9 +3,10 @@
  * are answered under their raw ids, and responses are matched to our requests. It knows the envelope and cancellation; methods
  * and errors are the protocol's.
  */
-import { isObject } from '../../model/is-object.ts';
+
 import type { Json, JsonObject } from '../../model/schema.ts';
-import { anySignal } from '../../model/signals.ts';
+import { isObject } from '../../model/values/is-object.ts';
+import { anySignal } from '../../model/values/signals.ts';
 import type { Logger } from '../../ports/index.ts';
 import {
   envelopeOf,

@@ -2,8 +2,9 @@
  * The text of a request's id. A number beyond double precision changes when it is parsed, and `1.0` becomes `1`: a client that
  * compares texts would not recognise a response with the changed id.
  */
-import { asText } from '../../model/as-text.ts';
+
 import type { Json } from '../../model/schema.ts';
+import { asText } from '../../model/values/as-text.ts';
 
 export function rawIdOf(text: string, parsed: Json): string {
   if (typeof parsed !== 'number') return JSON.stringify(parsed);

@@ -15,6 +15,11 @@ export interface Outgoing {
   readonly body?: string;
 }
 
+export interface SendOptions {
+  /** A successful answer is read as it arrives, whatever its type. */
+  readonly streamed?: boolean;
+}
+
 export interface Incoming {
   readonly status: number;
   /** The content type, without parameters, in lower case. */
@@ -22,7 +27,7 @@ export interface Incoming {
   header(name: string): string | undefined;
   /** The whole body; empty for a stream. */
   readonly text: string;
-  /** Set when the body is an event stream. */
+  /** Set when the body is an event stream, or was asked for as a stream. */
   readonly stream: IncomingStream | undefined;
 }
 
@@ -40,7 +45,7 @@ export interface KeptConnections {
 /** The requests of one client. Connections are shared between clients. */
 export interface KeptConnection {
   /** Rejects with `TooMuch`, with the connection error, or with the signal's reason. */
-  send(outgoing: Outgoing, signal: StopSignal): Promise<Incoming>;
+  send(outgoing: Outgoing, signal: StopSignal, options?: SendOptions): Promise<Incoming>;
   /** Aborts the client's requests in progress. Connections are closed with the last client. */
   cut(): void;
 }
@@ -82,11 +87,11 @@ export function keepConnections(origin: string, limit: number): KeptConnections 
       let count = 0;
       lines += 1;
       return {
-        send: (outgoing, signal) =>
+        send: (outgoing, signal, { streamed = false } = {}) =>
           new Promise((resolve, reject) => {
             if (signal.aborted) return reject(signal.reason);
             if (over) return reject(new Error('the line is cut'));
-            used.dispatch(outgoing, new Exchange({ resolve, reject, signal, limit, live, name: ++count }));
+            used.dispatch(outgoing, new Exchange({ resolve, reject, signal, limit, live, streamed, name: ++count }));
           }),
         cut() {
           if (over) return;
@@ -109,6 +114,7 @@ interface Parties {
   readonly reject: (cause: unknown) => void;
   readonly signal: StopSignal;
   readonly limit: number;
+  readonly streamed: boolean;
   /** Holds the exchange while it is in progress. */
   readonly live: InFlightMap<number, Exchange>;
   readonly name: number;
@@ -157,7 +163,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       .split(';', 1)[0]!
       .trim()
       .toLowerCase();
-    if (this.#type !== 'text/event-stream') return;
+    if (this.#type !== 'text/event-stream' && !(this.#parties.streamed && status === 200)) return;
     this.#stream = new Stream(controller);
     this.#parties.resolve(this.#incoming('', this.#stream));
   }

@@ -8,7 +8,7 @@ import { lookup as systemLookup } from 'node:dns/promises';
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
-import { anySignal } from '../../model/signals.ts';
+import { anySignal } from '../../model/values/signals.ts';
 import { outgoingTrace, type TraceMembers } from './trace-context.ts';
 
 export interface OutboundRules {

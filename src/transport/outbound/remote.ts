@@ -4,7 +4,7 @@
  */
 
 import { Fault, type FaultKind } from '../../model/faults.ts';
-import { anySignal } from '../../model/signals.ts';
+import { anySignal } from '../../model/values/signals.ts';
 import { JSON_LIMITS, parseJson } from '../http/body.ts';
 import { outgoingTrace, type TraceMembers } from './trace-context.ts';
 

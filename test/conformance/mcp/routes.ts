@@ -3,8 +3,9 @@ import { fileURLToPath } from 'node:url';
 import type { UpstreamConfig } from '../../../adapters/mcp/config.ts';
 import type { Closable } from '../../../src/ports/index.ts';
 import type { Era } from '../../support/mcp/fixture/asking.ts';
-import { type Fixture, fixtureCommand, serveFixture } from '../../support/mcp/fixture/server.ts';
+import { fixtureCommand, serveFixture } from '../../support/mcp/fixture/server.ts';
 import { openMcpGateway } from '../../support/mcp/gateway.ts';
+import { serveEverything } from './own-server.ts';
 import { REVISIONS, type Revision, type Target } from './suite.ts';
 
 export interface Route {
@@ -12,13 +13,17 @@ export interface Route {
   readonly revisions: readonly Revision[];
   /** The suite plays the server, with scenarios of its own that the fixture knows nothing of. */
   readonly asClient?: boolean;
+  /** The route to the same server without the gateway, which says what passes. Everything has to pass where there is none. */
+  readonly like?: string;
+  /** Measured to be compared with: what fails here fails in the server. */
+  readonly measure?: boolean;
   open(revision: Revision): Promise<Closable & { readonly target: Target }>;
 }
 
 const [LEGACY, MODERN] = REVISIONS;
 
 /** The gateway in front of one server. */
-async function through(upstream: UpstreamConfig, fixture?: Fixture): ReturnType<Route['open']> {
+async function through(upstream: UpstreamConfig, fixture?: Closable): ReturnType<Route['open']> {
   const gateway = await openMcpGateway({ upstreams: { fixture: upstream } });
   return {
     target: { server: gateway.at('fixture') },
@@ -46,8 +51,8 @@ export const routes: readonly Route[] = [
       return { target: { server: fixture.url }, close: fixture.close };
     },
   },
-  { name: 'http', revisions: REVISIONS, open: () => throughHttp() },
-  { name: 'stdio', revisions: REVISIONS, open: () => through({ command: [...fixtureCommand()] }) },
+  { name: 'http', like: 'direct', revisions: REVISIONS, open: () => throughHttp() },
+  { name: 'stdio', like: 'direct', revisions: REVISIONS, open: () => through({ command: [...fixtureCommand()] }) },
   { name: 'legacy client, legacy server', revisions: [LEGACY], open: () => throughHttp('legacy') },
   {
     name: 'legacy client, legacy server over stdio',
@@ -56,6 +61,24 @@ export const routes: readonly Route[] = [
   },
   { name: 'legacy client, modern server', revisions: [LEGACY], open: () => throughHttp('modern') },
   { name: 'modern client, legacy server', revisions: [MODERN], open: () => throughHttp('legacy', true) },
+  {
+    name: "the suite's own server, direct",
+    revisions: REVISIONS,
+    measure: true,
+    async open() {
+      const { url, close } = await serveEverything();
+      return { target: { server: url }, close };
+    },
+  },
+  {
+    name: "the suite's own server",
+    like: "the suite's own server, direct",
+    revisions: REVISIONS,
+    async open() {
+      const server = await serveEverything();
+      return await through({ url: server.url }, server);
+    },
+  },
   {
     name: 'southbound',
     asClient: true,

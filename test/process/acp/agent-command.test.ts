@@ -8,12 +8,16 @@ import { startChild } from '../../../src/transport/process/child.ts';
 import { speak } from '../../support/acp/client.ts';
 import { PROGRAM } from '../../support/process/cli.ts';
 
+/** Loaded first by the child: opening a port or a socket file to listen on ends it. */
+const NO_PORTS = `data:text/javascript,import net from 'node:net';
+net.Server.prototype.listen = () => { console.error('it listens'); process.exit(70); };`;
+
 async function start(...words: readonly string[]) {
   const data = await mkdtemp(join(tmpdir(), 'tollbridge-agent-'));
   onTestFinished(() => rm(data, { recursive: true, force: true }));
   const errors: string[] = [];
   const child = await startChild({
-    command: [process.execPath, PROGRAM, 'acp-agent', ...words, '--data', data],
+    command: [process.execPath, '--import', NO_PORTS, PROGRAM, 'acp-agent', ...words, '--data', data],
     cwd: data,
     onStderr: (line) => errors.push(line),
   });
@@ -32,7 +36,9 @@ async function start(...words: readonly string[]) {
   return { data, child, line, errors };
 }
 
-test('an editor starts it, talks to the demo agent, and it ends with its input', { timeout: 60_000 }, async () => {
+test('an editor starts it, talks to the demo agent without any port being opened, and it ends with its input', {
+  timeout: 60_000,
+}, async () => {
   const { data, child, line } = await start('--agent', 'demo');
   const editor = await speak(line);
   const sessionId = await editor.session(data);

@@ -142,7 +142,7 @@ test('zsh and fish say the same with words beside it; for other shells the error
   expect(zsh).toContain("' policy') choices=('show:print the rules as Cedar, as they are evaluated'");
   const fish = (await typed(() => completion('fish', createProgram()))).out;
   expect(fish).toContain(
-    `complete -c tollbridge -n "__tollbridge_at ''" -f -a log -d 'print the log, oldest event first'\n`,
+    `complete -c tollbridge -n "__tollbridge_at ''" -f -a log -d 'print the newest events of the log'\n`,
   );
   expect(fish).toMatch(/__tollbridge_at ' log'" -s f -l follow -d /);
   expect(fish).toMatch(/__tollbridge_at ' verify'" -l keys -r -d /);

@@ -8,7 +8,10 @@ import { replayTask } from '../../../src/cli/commands/history/replay.ts';
 import { showTask } from '../../../src/cli/commands/history/task.ts';
 import { createNarrator } from '../../../src/cli/output/event-lines.ts';
 import { folded } from '../../../src/cli/output/folding.ts';
+import { systemClock } from '../../../src/core/clock.ts';
 import type { CoreEvent } from '../../../src/model/events.ts';
+import { createCheckpoints } from '../../../src/receipt/seal/checkpoints.ts';
+import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { forPeople } from '../../../src/runtime/logger.ts';
 import { aDirectory, aLog, program, typed } from '../../support/process/cli.ts';
 
@@ -45,9 +48,52 @@ test('programs get every event, the last so many, or those of one task by the en
   expect(await events({ task: tasks[1], last: '2' })).toEqual(second.slice(-2));
 });
 
+test('people get the newest fifty lines, the page before them when they ask for it, and everything with --all', async () => {
+  const { dir, tasks } = await aLog(Array.from({ length: 30 }, (_, index) => `hello ${index}`));
+  const lines = async (more: object) => {
+    const { out, err } = await typed(() => showLog({ data: dir, ...more }));
+    return { lines: out.trimEnd().split('\n'), err };
+  };
+  const all = (await lines({ all: true })).lines;
+  expect(all.length).toBeGreaterThan(100);
+  const newest = await lines({});
+  expect(newest.lines).toEqual(all.slice(-50));
+  const pages = [newest];
+  for (;;) {
+    const before = /--before (\d+)/.exec(pages[0]!.err)?.[1];
+    if (!before) break;
+    pages.unshift(await lines({ before }));
+  }
+  expect(pages.flatMap((page) => page.lines)).toEqual(all);
+  expect(await lines({ last: '1000' })).toEqual({ lines: all, err: '' });
+  const own = await lines({ task: tasks[3], last: '1' });
+  expect(own.lines).toEqual([(await lines({ task: tasks[3], all: true })).lines.at(-1)]);
+  expect(own.err).toContain(`--task ${tasks[3]}`);
+});
+
+test('of a log whose beginning was pruned the rest is shown, and what is missing is said', async () => {
+  const { dir, tasks } = await aLog(['hello', 'read plan', 'hello again'], { apart: true });
+  const runtime = await openCoreRuntime({ dataDir: dir });
+  const { store, log, keyring } = runtime;
+  await createCheckpoints({ store, log, signer: keyring.signer(), clock: systemClock }).take();
+  let middle = '';
+  for await (const { task_id, created_at } of store.read({ stream: { of: 'all' } }))
+    if (task_id === tasks[1]) middle = created_at;
+  expect((await store.retain(middle)).dropped).toBeGreaterThan(0);
+  await runtime.close();
+  for (const more of [{}, { all: true }, { task: tasks[2]!, all: true }]) {
+    const { out, err, code } = await typed(() => showLog({ data: dir, ...more }));
+    expect(code).toBe(0);
+    expect(out).toContain('hello again');
+    expect(err).toMatch(/^events up to \d+ are no longer kept\n$/);
+  }
+});
+
 test('what is asked for wrongly, or is not there, is said', async () => {
   const { dir } = await aLog([]);
   expect(await typed(() => showLog({ data: dir, last: 'many' }))).toMatchObject({ code: 2 });
+  expect(await typed(() => showLog({ data: dir, before: '0' }))).toMatchObject({ code: 2 });
+  expect(await typed(() => showLog({ data: dir, before: '3', follow: true }))).toMatchObject({ code: 2 });
   expect(await typed(() => showLog({ data: dir, task: 'ABCDEF' }))).toEqual({
     code: 3,
     out: '',

@@ -1,6 +1,6 @@
 /** Values from outside become text without being asked how. */
 import { expect, test } from 'vitest';
-import { asText, beginning } from '../../../src/model/as-text.ts';
+import { asText, beginning } from '../../../src/model/values/as-text.ts';
 
 test.each([
   ['a text', 'a', 'a'],

@@ -1,6 +1,6 @@
 /** The one bounded cache: what was used last stays. */
 import { expect, test } from 'vitest';
-import { LruMap } from '../../../src/model/lru-map.ts';
+import { LruMap } from '../../../src/model/values/lru-map.ts';
 
 test('the entry that was used least recently goes first', () => {
   const map = new LruMap<string, number>(2);

@@ -1,6 +1,6 @@
 /** Text for people: nothing in it is invisible, and ordinary text of any script stays as it is. */
 import { expect, test } from 'vitest';
-import { visibleLine, visibleText } from '../../../src/model/visible-text.ts';
+import { visibleLine, visibleText } from '../../../src/model/values/visible-text.ts';
 
 test.each([
   ['a direction override', 'a\u202eb', 'a\\u{202e}b'],

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type EventDraft, withMembers } from '../../../src/model/events.ts';
 import type { Change, FilterName, ListQuery, Projector, Row } from '../../../src/ports/index.ts';
-import { type Connection, openConnection } from '../../../src/store/sqlite/connection.ts';
+import { type Connection, openConnection } from '../../../src/store/sqlite/file/connection.ts';
 import { createRows } from '../../../src/store/sqlite/rows.ts';
 import { append, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 

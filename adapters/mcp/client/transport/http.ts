@@ -4,15 +4,18 @@
  * server gave its events ids.
  */
 import { setMaxListeners } from 'node:events';
+import { Readable } from 'node:stream';
 import { CODES, META, methodRow } from '../../../../mappings/mcp.ts';
 import { Fault, type Json, type JsonObject } from '../../../../src/index.ts';
 import type { StopSignal } from '../../../../src/transport/light-abort-signal.ts';
+import { readLines } from '../../../../src/transport/ndjson/ndjson.ts';
 import {
   type Incoming,
   type IncomingStream,
   type KeptConnection,
   type KeptConnections,
   type Outgoing,
+  type SendOptions,
   TooMuch,
 } from '../../../../src/transport/outbound/kept-connections.ts';
 import { outgoingTrace } from '../../../../src/transport/outbound/trace-context.ts';
@@ -68,14 +71,14 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
     settle = resolve;
   });
 
-  async function firstSend(outgoing: Outgoing, signal: StopSignal): Promise<Incoming> {
+  async function firstSend(outgoing: Outgoing, signal: StopSignal, options?: SendOptions): Promise<Incoming> {
     opening ??= remote.connections.open();
     line ??= await opening;
-    return await line.send(outgoing, signal);
+    return await line.send(outgoing, signal, options);
   }
 
-  function send(outgoing: Outgoing, signal: StopSignal): Promise<Incoming> {
-    return line ? line.send(outgoing, signal) : firstSend(outgoing, signal);
+  function send(outgoing: Outgoing, signal: StopSignal, options?: SendOptions): Promise<Incoming> {
+    return line ? line.send(outgoing, signal, options) : firstSend(outgoing, signal, options);
   }
 
   function common(
@@ -92,6 +95,7 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
     frame: JsonObject,
     signal: StopSignal,
     more?: Readonly<Record<string, string>>,
+    options?: SendOptions,
   ): Promise<Incoming> {
     const body = JSON.stringify(frame);
     for (let again = false; ; again = true) {
@@ -100,7 +104,7 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
       Object.assign(headers, more, POSTED);
       let answer: Incoming;
       try {
-        answer = await send({ method: 'POST', path, headers, body }, signal);
+        answer = await send({ method: 'POST', path, headers, body }, signal, options);
       } catch (cause) {
         throw cause instanceof TooMuch ? tooMuch(remote.limit) : unreached(cause, signal);
       }
@@ -111,12 +115,16 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
   }
 
   /** Reads a stream to its response, and goes on with it where it broke off. */
-  async function followed(first: IncomingStream, id: string, { signal, received }: Sending): Promise<FrameOutcome> {
+  async function followed(
+    { type, stream: first }: Incoming,
+    id: string,
+    { signal, received }: Sending,
+  ): Promise<FrameOutcome> {
     const position = createStreamPosition();
-    let stream: IncomingStream | undefined = first;
+    let stream = first;
     for (let tries = 0; ; ) {
       if (stream) {
-        for await (const frame of framesOf(stream, position)) {
+        for await (const frame of type === EVENTS ? framesOf(stream, position) : framesInLines(stream)) {
           tries = 0;
           if (isResponse(frame)) {
             if (frame.id !== id) continue;
@@ -145,12 +153,12 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
   async function request(...[id, method, params, sending]: Parameters<Wire['request']>): Promise<FrameOutcome> {
     const frame = { jsonrpc: '2.0', id, method, ...(params && { params }) };
     try {
-      const incoming = await post(frame, sending.signal, sending.headers);
+      const incoming = await post(frame, sending.signal, sending.headers, methodRow(method)?.long ? LONG : undefined);
       const { status, stream } = incoming;
       if (status === 200 && method === 'initialize') session = incoming.header('mcp-session-id');
-      if (status === 200 && stream) return await followed(stream, id, sending);
+      if (status === 200 && stream) return await followed(incoming, id, sending);
       stream?.cancel();
-      return answered(incoming, id);
+      return answered(incoming, id, sending);
     } catch (thrown) {
       // In a session, disconnecting does not cancel a request; that takes a notification.
       const inSession = opened.revision !== undefined && method !== 'initialize';
@@ -159,8 +167,12 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
     }
   }
 
-  function answered({ status, text }: Incoming, id: string): FrameOutcome {
-    const answers = framesIn(text).filter(isResponse);
+  function answered({ status, text }: Incoming, id: string, { received }: Sending): FrameOutcome {
+    const whole = framesIn(text);
+    // Some servers write notifications and the answer on lines of one body.
+    const frames = whole.length > 0 ? whole : text.split('\n').flatMap(framesIn);
+    for (const frame of frames) if (!isResponse(frame)) received(frame);
+    const answers = frames.filter(isResponse);
     // A server that could not read the id answers with null or an id of its own: that is accepted only for errors.
     const unnamed = (each: Response) => 'error' in each && (each.id === null || status >= 400);
     const answer = answers.find((each) => each.id === id) ?? answers.find(unnamed);
@@ -232,6 +244,9 @@ export class SessionGone extends Fault {
   }
 }
 
+const EVENTS = 'text/event-stream';
+/** The answer to a request that goes on for long is read as it arrives. */
+const LONG: SendOptions = { streamed: true };
 const CLOSE_MS = 1000;
 const POSTED = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' } as const;
 
@@ -266,6 +281,18 @@ async function* framesOf(stream: IncomingStream, position: StreamPosition): Asyn
     // The connection is gone, or was ended by us.
   }
 }
+
+/** The same for servers that write one frame per line instead of an event stream. */
+async function* framesInLines(stream: IncomingStream): AsyncGenerator<Frame> {
+  try {
+    for await (const line of readLines(Readable.from(stream), { limit: LONGEST_LINE, skipped() {} })) {
+      yield* framesIn(line);
+    }
+  } catch {
+    // As above.
+  }
+}
+const LONGEST_LINE = 8 * 1024 * 1024;
 
 /** The headers in which the modern era repeats members of a request. */
 function named({ method, params }: JsonObject): Record<string, string> {

@@ -7,8 +7,9 @@ import { detailsText } from '../../../inbox/question-text.ts';
 import { viewQuestion } from '../../../inbox/question-view.ts';
 import type { AskRecord, PendingAct } from '../../../model/asks.ts';
 import { asFault, Fault } from '../../../model/faults.ts';
-import { isObject } from '../../../model/is-object.ts';
 import type { JsonObject } from '../../../model/schema.ts';
+import { everyRow } from '../../../model/values/every-row.ts';
+import { isObject } from '../../../model/values/is-object.ts';
 import type { Row } from '../../../ports/index.ts';
 import { parseStrict } from '../../../receipt/seal/strict-json.ts';
 import { rulesOnRecord } from '../../../runtime/rules-on-record.ts';
@@ -19,6 +20,7 @@ import { brief, shortId } from '../../output/terminal-text.ts';
 import { calledAgain } from '../../own-name.ts';
 import { requirePerson } from '../../person-only.ts';
 import { untilStopped } from '../../stop-signals.ts';
+import { grantFor } from './grant.ts';
 
 type Ask = AskRecord & Row;
 
@@ -60,20 +62,12 @@ function withoutActsForAgents({ acts, ...openLog }: OpenLog): OpenLog {
 async function showOpen({ store, acts }: OpenLog, { json, ...options }: ApprovalsOptions): Promise<Set<string>> {
   const again = calledAgain(options);
   const shown = new Set<string>();
-  for (let after: string | undefined; ; ) {
-    const page = await store.list<Ask>({
-      object: 'ask',
-      where: { state: 'open' },
-      limit: 200,
-      ...(after && { after }),
-    });
-    for (const ask of page) {
-      shown.add(ask.id);
-      process.stdout.write(json ? await inJson(ask, acts) : await lines(ask, again, acts));
-    }
-    after = page.at(-1)?.id;
-    if (page.length < 200 || !after) return shown;
+  const open = { object: 'ask', where: { state: 'open' } };
+  for await (const ask of everyRow((paging) => store.list<Ask>({ ...open, ...paging }))) {
+    shown.add(ask.id);
+    process.stdout.write(json ? await inJson(ask, acts) : await lines(ask, again, acts));
   }
+  return shown;
 }
 
 interface Watching {
@@ -111,21 +105,33 @@ export async function answer(
   id: string,
   approved: boolean,
   reason: string | undefined,
-  options: CommonOptions & { readonly json?: boolean; readonly arguments?: string },
+  options: CommonOptions & { readonly json?: boolean; readonly arguments?: string; readonly for?: string },
 ): Promise<void> {
   const changed = options.arguments === undefined ? undefined : await readArguments(options.arguments);
   requirePerson((await configFrom(options)).dataDir, 'answering a question');
-  await withCoreRuntime(options, async ({ bridge, store }, { dataDir }) => {
+  await withCoreRuntime(options, async ({ bridge, store, permissions }, { dataDir }) => {
     const ask = await findAsk(store, id);
     // Rules decide who may answer. Missing rules are reported as that, and not as a denial.
     await rulesOnRecord(dataDir, store);
+    const actor = { ...localActor(), interactive: true } as const;
+    const grant =
+      options.for === undefined
+        ? undefined
+        : await grantFor(ask, options.for, { by: actor.id, now: systemClock.now(), store });
+    // A grant that could not be kept is reported before the answer is given.
+    if (grant) await permissions.requireSound(grant);
     const { resource } = await bridge.submit({
       kind: 'ask.answer',
-      actor: { ...localActor(), interactive: true },
+      actor,
       body: { ask_id: ask.id, approved, ...(changed && { arguments: changed }), ...(reason && { reason }) },
     });
+    if (grant) {
+      const body = { object: 'permission_rule' as const, body: grant as JsonObject };
+      await bridge.submit({ kind: 'resource.create', actor, body });
+    }
+    const longer = grant ? ` (and ${grant.action_pattern} for ${options.for})` : '';
     process.stdout.write(
-      options.json ? `${JSON.stringify(resource)}\n` : `${approved ? 'Approved' : 'Denied'}: ${ask.id}\n`,
+      options.json ? `${JSON.stringify(resource)}\n` : `${approved ? 'Approved' : 'Denied'}: ${ask.id}${longer}\n`,
     );
   });
 }

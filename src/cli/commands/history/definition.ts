@@ -7,15 +7,17 @@ export function addRecord(program: Command): void {
   program.commandsGroup('History:');
   program
     .command('log')
-    .description('print the log, oldest event first')
+    .description('print the newest events of the log')
     .option('-f, --follow', 'keep running, and print new events')
-    .option('-n, --last <count>', 'only the last COUNT events')
+    .option('-n, --last <count>', 'the newest COUNT events instead of 50')
+    .option('--before <number>', 'the page before this event')
+    .option('--all', 'every event, oldest first')
     .option('--task <id>', 'only events of this task; the last characters of its id are enough')
     .option('--json', 'every event as stored, one JSON object per line')
     .addHelpText(
       'after',
-      folded(`Columns: time, event number, task, description. Internal events are left out; --json prints all of them. With -f, also prints
-what other processes write to the same log.`),
+      folded(`Columns: time, event number, task, description. Internal events are left out. --json prints every event of the log, or those that
+-n or --before asks for. With -f, also prints what other processes write to the same log.`),
     )
     .action(run(async (options) => (await import('./log.ts')).showLog(options)));
   program

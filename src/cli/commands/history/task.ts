@@ -2,11 +2,12 @@
  * `tollbridge task <id>`: one task from beginning to end, with its questions, its receipt and the result of verifying
  * it.
  */
-import { asText } from '../../../model/as-text.ts';
+
 import type { AskRecord } from '../../../model/asks.ts';
 import type { CoreEvent } from '../../../model/events.ts';
 import type { Receipt } from '../../../model/receipt.ts';
 import type { Task } from '../../../model/resources.ts';
+import { asText } from '../../../model/values/as-text.ts';
 import { isTerminal } from '../../../model/words.ts';
 import type { Row, Store } from '../../../ports/index.ts';
 import { createStoredVerifier } from '../../../receipt/verify/stored.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { Command } from 'commander';
-import { own } from '../../../model/own.ts';
+import { own } from '../../../model/values/own.ts';
 import { trouble } from '../../output/error-output.ts';
 
 /** One position in the tree, and the words that may follow there. */

@@ -5,8 +5,8 @@
 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { asText } from '../../../model/as-text.ts';
 import { Fault } from '../../../model/faults.ts';
+import { asText } from '../../../model/values/as-text.ts';
 import type { Closable } from '../../../ports/index.ts';
 import { isLoopback } from '../../../transport/http/origin.ts';
 

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Fault } from '../../../model/faults.ts';
-import { own } from '../../../model/own.ts';
+import { own } from '../../../model/values/own.ts';
 import { decodeCborSequence } from '../../../receipt/export/cbor.ts';
 import type { Jwks } from '../../../receipt/seal/public-keys.ts';
 import type { TreeHead } from '../../../receipt/seal/tree-head.ts';

@@ -1,7 +1,7 @@
 /** Verifies receipts in the log: one by its own or its task's id, or all of them. All hashes are computed again. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { position } from '../../../model/events.ts';
-import { own } from '../../../model/own.ts';
+import { own } from '../../../model/values/own.ts';
 import type { Store, StoredReceipt } from '../../../ports/index.ts';
 import { lastReceiptHead } from '../../../receipt/seal/checkpoints.ts';
 import type { Jwks } from '../../../receipt/seal/public-keys.ts';

@@ -5,8 +5,8 @@
  */
 
 import { dirname, resolve } from 'node:path';
-import { asText } from '../../../model/as-text.ts';
-import { visibleText } from '../../../model/visible-text.ts';
+import { asText } from '../../../model/values/as-text.ts';
+import { visibleText } from '../../../model/values/visible-text.ts';
 import { examineProject, lookAtProject, projectPath } from '../../../runtime/config/project.ts';
 import {
   readTrust,

@@ -1,10 +1,10 @@
 /** Follows the demo: prints events as they happen, and asks the agent's question at this terminal. */
 
 import type { Actor } from '../../../model/actions.ts';
-import { asText } from '../../../model/as-text.ts';
 import type { AskRecord, PendingAct } from '../../../model/asks.ts';
 import type { CoreEvent } from '../../../model/events.ts';
 import { Fault } from '../../../model/faults.ts';
+import { asText } from '../../../model/values/as-text.ts';
 import type { Row } from '../../../ports/index.ts';
 import type { CoreRuntime } from '../../../runtime/assemble.ts';
 import { askYesOrNo } from '../../confirm.ts';

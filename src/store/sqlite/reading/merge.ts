@@ -6,7 +6,7 @@
 import type { Stream } from '../../../model/events.ts';
 import { lastOfStretch, stretchOf } from '../../engine/commit/write-set.ts';
 import type { Item } from '../../engine/database.ts';
-import type { Connection } from '../connection.ts';
+import type { Connection } from '../file/connection.ts';
 import type { Reader } from './reader.ts';
 
 export type MemberStream =

@@ -6,7 +6,7 @@
 import type { Stream } from '../../../model/events.ts';
 import { SPAN } from '../../engine/commit/write-set.ts';
 import type { Item, Page } from '../../engine/database.ts';
-import type { Connection } from '../connection.ts';
+import type { Connection } from '../file/connection.ts';
 import type { Log } from '../log.ts';
 import { createMerge, type MemberStream } from './merge.ts';
 

@@ -1,5 +1,5 @@
 /** Inserts many rows in few statements: a call into the driver costs more than a row does. */
-import type { Connection, Statement, Value } from '../connection.ts';
+import type { Connection, Statement, Value } from '../file/connection.ts';
 
 const SIZES = [64, 8, 4, 2, 1] as const;
 

@@ -4,7 +4,7 @@
  */
 import type { Column, RowChange, WriteSet } from '../../engine/commit/write-set.ts';
 import { filterOf } from '../../engine/filters.ts';
-import type { Connection } from '../connection.ts';
+import type { Connection } from '../file/connection.ts';
 import { nodePosition } from '../receipts.ts';
 import { columnsOf, keyValues, ROW_TABLES, type RowTable, rowTableOf, type Table } from '../tables.ts';
 import { insertMany } from './insert.ts';

@@ -1,8 +1,9 @@
 /** A server that cannot be spoken with is reported in words, whatever the connection calls it. */
 
+import { createServer as createHttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer, type Server, type Socket } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { openHttp } from '../../../../adapters/mcp/client/transport/http.ts';
 import { asFault } from '../../../../src/model/faults.ts';
 import { Stop } from '../../../../src/transport/light-abort-signal.ts';
@@ -67,4 +68,44 @@ test('one that says more than anyone wants to hear', async () => {
 test('one whose caller gave up', async () => {
   const signal = new Stop();
   expect(await reported(() => signal.abort(), { signal })).toBe('client_closed: the request was given up');
+});
+
+test('frames on lines of one body are frames, as they arrive', async () => {
+  const frames = [
+    { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'first' } },
+    { jsonrpc: '2.0', id: '1', result: { ok: true } },
+  ];
+  const lines = frames.map((frame) => `${JSON.stringify(frame)}\n`);
+  const server = createHttpServer((request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.write(lines[0]);
+    // The answer to a long request comes when the first frame has been seen.
+    if (request.headers['mcp-method'] === 'subscriptions/listen') seen.then(() => response.end(lines[1]));
+    else response.end(lines[1]);
+  });
+  let noted = () => {};
+  const seen = new Promise<void>((resolve) => {
+    noted = resolve;
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+  const remote = { url, limit: 1000, connections: keepConnections(url.origin, 1000), headers: () => ({}) };
+  const wire = openHttp(remote, { revision: undefined }, () => {});
+  const ask = async (method: string) => {
+    const received: unknown[] = [];
+    const params = { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } };
+    const outcome = await wire.request('1', method, params, {
+      signal: new Stop(),
+      received(frame) {
+        received.push(frame);
+        noted();
+      },
+    });
+    return [...received, outcome];
+  };
+  const expected = [frames[0], { result: { ok: true } }];
+  expect(await ask('subscriptions/listen')).toEqual(expected);
+  expect(await ask('tools/call')).toEqual(expected);
+  await wire.close();
 });

@@ -75,3 +75,31 @@ test('a server that is away is left out of the list for as long as it is', async
   a.list = list;
   expect(await tools.list()).toHaveLength(1);
 });
+
+test('a tool that was looked up counts for the act that names it, for as long as its server is mounted', async () => {
+  const [a, b] = [serverOf('a', [skill('one'), skill('two')]), serverOf('b', [skill('one')])];
+  let backends = [a, b];
+  const tools = createTools(
+    () => backends,
+    () => 'hash',
+  );
+  const found = await tools.find('one', 'a');
+  expect(tools.known(found, { tool: 'one', server: 'a' })).toBe(found);
+  expect(tools.known(found, { tool: 'two', server: 'a' })).toBeUndefined();
+  expect(tools.known(found, { tool: 'one', server: 'b' })).toBeUndefined();
+  expect(tools.known(found, { tool: 'one' })).toBeUndefined();
+  expect(tools.known({ skill: skill('one') }, { tool: 'one', server: 'a' })).toBeUndefined();
+  backends = [b];
+  expect(tools.known(found, { tool: 'one', server: 'a' })).toBeUndefined();
+});
+
+test('a door that was handed a tool cannot run it', async () => {
+  const tools = createTools(
+    () => [serverOf('a', [skill('one')])],
+    () => 'hash',
+  );
+  const found = await tools.find('one', 'a');
+  const members = [...Object.values({ ...found }), ...Object.getOwnPropertyNames(Object.getPrototypeOf(found))];
+  expect(members).not.toContain('run');
+  expect(members.filter((member) => typeof member === 'function' || member instanceof Map)).toEqual([]);
+});

@@ -1,0 +1,151 @@
+/**
+ * Ten open consoles and the gateway's throughput: tasks per second while ten streams of every event are read by another process, against
+ * the same gateway without them. Then one real browser with 100,000 events: time until the first rows can be used, and its memory.
+ */
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import chromium from '@sparticuz/chromium';
+import { chromium as driver } from 'playwright-core';
+import { readConfig } from '../../src/runtime/config/config.ts';
+import { type Gateway, startGateway } from '../../src/runtime/gateway.ts';
+import type { Measured } from '../run.ts';
+
+export const name = 'console';
+
+const CONSOLES = 10;
+const TASKS = 150;
+const AT_ONCE = 8;
+const ROUNDS = 3;
+const EVENTS = 100_000;
+const BATCH = 500;
+const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
+
+export async function run(): Promise<readonly Measured[]> {
+  const dir = await mkdtemp(join(tmpdir(), 'tb-bench-console-'));
+  const gateway = await startGateway(await readConfig({ env: {}, cwd: dir, data: join(dir, 'data'), port: 0 }));
+  try {
+    const session = await post(gateway, '/v1/sessions', { workspace_id: 'workspace_default' });
+    await rate(gateway);
+    const ours: number[] = [];
+    const theirs: number[] = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      theirs.push(await rate(gateway));
+      const readers = await openReaders(gateway);
+      ours.push(await rate(gateway));
+      readers.kill();
+    }
+    const [with_consoles, without] = [median(ours), median(theirs)];
+    await seed(gateway, session);
+    const seen = await inBrowser(gateway);
+    return [
+      {
+        bench: name,
+        ratio: with_consoles / without,
+        against: 'the same gateway without an open console, in tasks per second',
+        consoles: CONSOLES,
+        with_consoles,
+        without,
+        ...seen,
+      },
+    ];
+  } finally {
+    await gateway.close();
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+async function post({ url, token }: Gateway, path: string, body: object): Promise<string> {
+  const answer = await fetch(`${url}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...VERSION },
+    body: JSON.stringify(body),
+  });
+  return ((await answer.json()) as { id: string }).id;
+}
+
+/** Tasks per second, each with one decided tool call, until all of them have a receipt. */
+async function rate(gateway: Gateway): Promise<number> {
+  const began = performance.now();
+  let left = TASKS;
+  const worker = async () => {
+    while (left > 0) {
+      left -= 1;
+      const session_id = await post(gateway, '/v1/sessions', { workspace_id: 'workspace_default' });
+      const task = await post(gateway, '/v1/tasks', { session_id, input: { text: 'read plan' } });
+      const headers = { authorization: `Bearer ${gateway.token}`, ...VERSION };
+      // The stream of a task ends with it.
+      await (await fetch(`${gateway.url}/v1/tasks/${task}/stream`, { headers })).text();
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return (TASKS / (performance.now() - began)) * 1000;
+}
+
+const READER = `
+const [url, token, count] = process.argv.slice(1);
+const headers = { authorization: 'Bearer ' + token, 'harn-agents-protocol-version': '${VERSION['harn-agents-protocol-version']}' };
+const opened = Array.from({ length: Number(count) }, async () => (await fetch(url + '/v1/events/stream', { headers })).body.getReader());
+Promise.all(opened).then((readers) => {
+  console.log('ready');
+  for (const reader of readers) (async () => { while (!(await reader.read()).done); })();
+});`;
+
+async function openReaders({ url, token }: Gateway) {
+  const child = spawn(process.execPath, ['-e', READER, url, token ?? '', String(CONSOLES)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  return child;
+}
+
+async function seed({ core }: Gateway, session: string): Promise<void> {
+  for (let from = 0; from < EVENTS; from += BATCH) {
+    const events = Array.from({ length: BATCH }, (_, at) => ({
+      event: 'vendor.tollbridge.note' as const,
+      resource: { object: 'session', id: session },
+      workspace_id: 'workspace_default',
+      session_id: session,
+      payload: { text: `row ${from + at} of many` },
+    }));
+    await core.log.commit({ decide: () => ({ events }) });
+  }
+}
+
+async function inBrowser(gateway: Gateway) {
+  const args = chromium.args.filter((arg) => !/single-process|no-zygote|swiftshader|use-gl|in-process-gpu/.test(arg));
+  const browser = await driver.launch({ executablePath: await chromium.executablePath(), args, headless: true });
+  try {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    page.setDefaultTimeout(30_000);
+    await page.goto((await gateway.consoleLink?.()) ?? '');
+    await page.locator('nav').waitFor();
+    const began = performance.now();
+    await page.goto(`${gateway.url}/activity`);
+    await page.locator('.row').first().waitFor();
+    const interactive_ms = Math.round(performance.now() - began);
+    const count = async () => Number(await page.locator('.list').getAttribute('data-count'));
+    let rows = await count();
+    while (rows < EVENTS) {
+      await page.getByRole('button', { name: 'Load older' }).click();
+      const before = rows;
+      while (rows === before) rows = await count();
+    }
+    const filtered = performance.now();
+    await page.getByLabel('Text', { exact: true }).fill('row 7777');
+    while ((await count()) > 1000);
+    return {
+      rows: EVENTS,
+      interactive_ms,
+      filter_ms: Math.round(performance.now() - filtered),
+      heap_mb: Math.round((await page.evaluate<number>('performance.memory.usedJSHeapSize')) / 1e6),
+    };
+  } finally {
+    await browser.close();
+  }
+}
+
+function median(figures: readonly number[]): number {
+  return figures.toSorted((a, b) => a - b)[Math.floor(figures.length / 2)] as number;
+}
