@@ -7,7 +7,7 @@ import { PASSES_ERRORS_ON } from '../../mappings/acp.ts';
 import { type Answer, type JsonObject, vendorEvent, visibleLine } from '../../src/index.ts';
 
 /** The agent was told the reasons of earlier refusals. */
-export const REFUSALS_TOLD = vendorEvent('vendor.acp.refusals_told');
+export const REFUSALS_REPORTED = vendorEvent('vendor.acp.refusals_reported');
 
 export function refusalText(answer: Answer): string {
   const reason = ('reason' in answer && answer.reason) || 'not approved';

@@ -257,7 +257,7 @@ export function createCore(deps: CoreDeps): Core {
     graceMs: settings.graceMs,
   };
   const { cancelTask, ...tasks } = taskHandlers(taskDeps);
-  const acting = actionHandlers({ ...context, acts });
+  const actionCommands = actionHandlers({ ...context, acts });
   const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults });
   const handlers: Handlers = {
     ...declaredHandlers({ ...context, vaults }),
@@ -267,13 +267,13 @@ export function createCore(deps: CoreDeps): Core {
       create: sessions['session.create'],
       close: sessions['session.close'],
       submit: createSubmit({ ...taskDeps, admit: async () => {} }),
-      propose: acting['action.propose'],
+      propose: actionCommands['action.propose'],
       report: tasks['task.report'],
     }),
     ...branchHandlers(context),
     ...artifactHandlers(context),
     ...tasks,
-    ...acting,
+    ...actionCommands,
     ...recordHandlers({
       ...shared,
       read: deps.read,

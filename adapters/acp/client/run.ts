@@ -19,7 +19,7 @@ import {
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendDeps, BackendSettings } from '../config.ts';
-import { REFUSALS_TOLD, refusalsBlock } from '../refusals.ts';
+import { REFUSALS_REPORTED, refusalsBlock } from '../refusals.ts';
 import { compact, textOf } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure } from '../translate.ts';
 import { createFiles } from './acts/files.ts';
@@ -121,7 +121,7 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     const blocks = await promptBlocks(work, agentProcess.can);
     const history = agentProcess.remembers ? undefined : await historyBlock(work);
     const refusals = agentProcess.untold.splice(0);
-    if (refusals.length > 0) await write([{ event: REFUSALS_TOLD, payload: { refusals } }]);
+    if (refusals.length > 0) await write([{ event: REFUSALS_REPORTED, payload: { refusals } }]);
     const prompt = [
       ...(history ? [history] : []),
       ...blocks,

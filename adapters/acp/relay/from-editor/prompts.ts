@@ -18,7 +18,7 @@ import type { WireError } from '../../../../src/transport/json-rpc/messages.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import { promptBlocks } from '../../client/prompt.ts';
 import { fromBlock, toBlock } from '../../content.ts';
-import { REFUSALS_TOLD, refusalsBlock, refusalText } from '../../refusals.ts';
+import { REFUSALS_REPORTED, refusalsBlock, refusalText } from '../../refusals.ts';
 import { listOf, objectOf, textOf, within } from '../../shapes.ts';
 import { toCoreEnd, toCoreFailure, toWireStop, traceOf } from '../../translate.ts';
 import type { Questions } from '../editor-view/questions.ts';
@@ -194,7 +194,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
   function withNotes({ line }: Request, { sessionKey, live }: Turn): Buffer {
     const refusals = sessionKey.untold.splice(0);
     if (refusals.length === 0) return line;
-    void live?.recorder.note({ event: REFUSALS_TOLD, payload: { refusals } });
+    void live?.recorder.note({ event: REFUSALS_REPORTED, payload: { refusals } });
     return withMore(line, ['params', 'prompt'], [refusalsBlock(refusals)]);
   }
 

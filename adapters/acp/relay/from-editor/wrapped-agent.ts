@@ -47,9 +47,9 @@ export function createWrappedAgent(name: string): WrappedAgent {
     backend: {
       name,
       abilities: { resume: false, evidence: 'asked' },
-      async start(given, sink, signal) {
-        const { task, awaiting = async () => false } = given;
-        const work = await workOf(given);
+      async start(taskWork, sink, signal) {
+        const { task, awaiting = async () => false } = taskWork;
+        const work = await workOf(taskWork);
         return {
           done: work.begin({ taskId: task.id, sink, signal, awaiting }),
           stop: async () => work.stop(),

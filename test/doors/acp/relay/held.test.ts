@@ -329,7 +329,7 @@ test('a session that a rule leaves to a person waits for the answer, which can b
 
   const first = open();
   const question = await asked();
-  // Until then nothing works in it, whoever asks.
+  // Until then nothing works in it, for any client.
   const task = { session_id: question?.session_id ?? '', input: { text: 'go' }, agent: 'bot' };
   await expect(stage.home.send('task.submit', task)).rejects.toThrow('waits for an approval');
   expect(stage.agent.frames.some(({ method }) => method === 'session/new')).toBe(false);

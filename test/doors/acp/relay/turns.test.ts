@@ -95,8 +95,8 @@ test('a blocked call is rejected by kind, and the editor shows the rule and the 
   agent.on('session/prompt', async () => {
     const toolCall = { toolCallId: 't1', title: 'ls', kind: 'execute' };
     const { result } = await agent.ask('session/request_permission', { sessionId: 's1', toolCall, options: OPTIONS });
-    const told = { reason: 'no shells here', rule: 'no-shell' };
-    expect(result).toEqual({ outcome: { outcome: 'selected', optionId: 'no' }, _meta: { tollbridge: told } });
+    const meta = { reason: 'no shells here', rule: 'no-shell' };
+    expect(result).toEqual({ outcome: { outcome: 'selected', optionId: 'no' }, _meta: { tollbridge: meta } });
     const content = [{ type: 'content', content: { type: 'text', text: 'User refused permission to run tool' } }];
     agent.notify('session/update', update('tool_call_update', { toolCallId: 't1', status: 'failed', content }));
     return { stopReason: 'end_turn' };
@@ -372,25 +372,27 @@ test('another client prompts and steers the agent of an editor, which sees both'
   const second = await openEditor(stage.home);
   const [{ sessionId }] = (await second.call('session/list', { cwd: CWD })).sessions;
   await second.call('session/load', { sessionId, cwd: CWD, mcpServers: [] });
-  const given: unknown[] = [];
+  const prompts: unknown[] = [];
   const ends: (() => void)[] = [];
   stage.agent.on('session/prompt', (params, { id }) => {
-    given.push(params);
-    if (given.length === 1) stage.agent.notify('session/update', text('on it'));
+    prompts.push(params);
+    if (prompts.length === 1) stage.agent.notify('session/update', text('on it'));
     ends.push(() => stage.agent.say({ id, result: { stopReason: 'end_turn' } }));
   });
   const turn = second.prompt(sessionId, 'me too');
-  await expect.poll(() => given).toHaveLength(1);
+  await expect.poll(() => prompts).toHaveLength(1);
   const words = (more: string) => [{ type: 'text', text: more }];
   await second.call('_session/steering', { sessionId, prompt: words('and faster') });
-  await expect.poll(() => given).toHaveLength(2);
+  await expect.poll(() => prompts).toHaveLength(2);
   // A prompt of the editor joins the turn, and reaches the agent once.
   const joined = stage.prompt('here too');
-  await expect.poll(() => given).toHaveLength(3);
+  await expect.poll(() => prompts).toHaveLength(3);
   for (const end of ends) end();
   expect((await turn).stopReason).toBe('end_turn');
   await joined;
-  expect(given).toEqual(['me too', 'and faster', 'here too'].map((each) => ({ sessionId: 's1', prompt: words(each) })));
+  expect(prompts).toEqual(
+    ['me too', 'and faster', 'here too'].map((each) => ({ sessionId: 's1', prompt: words(each) })),
+  );
   const updates = stage.editor.frames.map(
     ({ params }) => params?.update as { content?: { text?: string } } | undefined,
   );
