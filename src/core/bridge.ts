@@ -2,6 +2,7 @@
  * Joins the parts of core into the bridge between doors and backends: doors submit commands and read everything from the log. This
  * file only wires; each part is one idea with its dependencies handed in.
  */
+import type { Actor } from '../model/actions.ts';
 import { COMMANDS, type Command, type CommandKind } from '../model/commands.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { asFault, Fault } from '../model/faults.ts';
@@ -10,8 +11,17 @@ import type { Json } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import { asText } from '../model/values/as-text.ts';
 import type { AutonomyTier } from '../model/words.ts';
-import type { Accepted, AgentBackend, Bridge, Committed, LimitPassed, Row, ToolBackend } from '../ports/index.ts';
-import { createAccess, requireCommandScope, requireReadScope } from './access.ts';
+import type {
+  Accepted,
+  AgentBackend,
+  AgentTerms,
+  Bridge,
+  Committed,
+  LimitPassed,
+  Row,
+  ToolBackend,
+} from '../ports/index.ts';
+import { createAccess, mayCall, requireCommandScope, requireReadScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
 import { actionHandlers, createActs } from './actions/execute.ts';
@@ -48,6 +58,8 @@ import { createRunner } from './tasks/runner.ts';
 import { createSubmit } from './tasks/submit.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
 import { createAcceptedEffects } from './tools/accepted.ts';
+import { createCallCounts } from './tools/call-counts.ts';
+import { limitCalls } from './tools/call-limits.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
 import { createPins } from './tools/pins.ts';
@@ -70,6 +82,7 @@ export interface Core {
 export interface Remounted {
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
+  readonly terms?: ReadonlyMap<string, AgentTerms>;
   /** For work without a persona; unchanged when absent. */
   readonly defaultTier?: AutonomyTier;
 }
@@ -79,8 +92,19 @@ export function createCore(deps: CoreDeps): Core {
   const settings: Settings = { ...DEFAULTS, ...deps.settings };
   const backends = new Map(deps.backends.map((backend) => [backend.name, backend]));
   /** State that changes while work runs. Only `remount` and `reconsider` write it; all other code reads it each time. */
-  const mounted = { tools: deps.tools, defaultTier: settings.defaultTier, revision: 0 };
-  const defaultAgent = () => settings.defaultAgent ?? backends.keys().next().value;
+  const mounted = {
+    tools: deps.tools,
+    terms: deps.terms ?? NO_TERMS,
+    defaultTier: settings.defaultTier,
+    revision: 0,
+  };
+  /** The agent for work that names none: the default one, or the first one that this actor may call. */
+  const defaultAgent = (actor: Actor) => {
+    const chosen = settings.defaultAgent ?? backends.keys().next().value;
+    if (chosen === undefined || mayCall(actor, chosen)) return chosen;
+    return [...backends.keys()].find((name) => mayCall(actor, name));
+  };
+  const offReason = (agent: string) => mounted.terms.get(agent)?.off ?? deps.switchedOff?.(agent);
   const instance = ids.next('instance');
   const closing = new AbortController();
   let held: { close(): Promise<void> } | undefined;
@@ -124,6 +148,7 @@ export function createCore(deps: CoreDeps): Core {
   const tools = createTools(() => mounted.tools, hash);
   const pins = createPins({ ...context, tools });
   const effectOf = createAcceptedEffects(store, hash);
+  const counts = createCallCounts();
   const sessionInputs = createSessionInputs({
     access,
     clock,
@@ -132,7 +157,11 @@ export function createCore(deps: CoreDeps): Core {
   });
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
   const judge = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest });
-  const decide = requireRoom(pins.guard(judge), store, settings.resultLimits);
+  const limited = limitCalls(judge, {
+    limitOf: (server, tool) => mounted.tools.find(({ name }) => name === server)?.limit?.(tool),
+    now: () => Date.parse(clock.now()),
+  });
+  const decide = requireRoom(pins.guard(limited), store, settings.resultLimits);
   const gate: Gate = (action, withinMs, tool) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => decide(action, withinMs, tool)) : decide(action, withinMs, tool);
@@ -145,7 +174,8 @@ export function createCore(deps: CoreDeps): Core {
   });
   const admit = createAdmit({ log, ids, gate });
   const taints = createTaints({ store, log });
-  const readData = createPolicyData(store, () => mounted.defaultTier);
+  const agentQuota = (agent: string) => mounted.terms.get(agent)?.quota_id;
+  const readData = createPolicyData(store, () => mounted.defaultTier, agentQuota);
   const policyData: ReadPolicyData = (about) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => readData(about)) : readData(about);
@@ -173,6 +203,8 @@ export function createCore(deps: CoreDeps): Core {
     wholeActs,
     tools,
     effectOf,
+    counts,
+    inspect: (action, result) => deps.policy.inspect?.(action, result) ?? result,
     taints,
     digest,
     read: deps.read,
@@ -250,9 +282,8 @@ export function createCore(deps: CoreDeps): Core {
     runner,
     learn,
     quotas: deps.quotas,
-    get defaultAgent() {
-      return defaultAgent();
-    },
+    defaultAgent,
+    offReason,
     isDead,
     graceMs: settings.graceMs,
   };
@@ -331,15 +362,23 @@ export function createCore(deps: CoreDeps): Core {
         requireReadScope(actor, 'skill');
         return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));
       },
+      toolCalls: counts.all,
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),
       async agents(actor) {
         requireReadScope(actor, 'skill');
-        return [...backends.values()].map(({ name, abilities, about = NO_DESCRIPTION }) => ({
-          name,
-          default: name === defaultAgent(),
-          abilities,
-          about,
-        }));
+        const standard = defaultAgent(actor);
+        const callable = [...backends.values()].filter(({ name }) => mayCall(actor, name));
+        return callable.map((backend) => {
+          const { name, abilities, about = NO_DESCRIPTION } = backend;
+          const more = mounted.terms.get(name)?.about;
+          return {
+            name,
+            default: name === standard,
+            abilities,
+            about: more ? { ...about, ...more } : about,
+            ...(backend.describe && { describe: async () => ({ ...(await backend.describe?.()), ...more }) }),
+          };
+        });
       },
     },
 
@@ -371,6 +410,7 @@ export function createCore(deps: CoreDeps): Core {
       backends.clear();
       for (const backend of parts.backends) backends.set(backend.name, backend);
       mounted.tools = parts.tools;
+      mounted.terms = parts.terms ?? mounted.terms;
       mounted.defaultTier = parts.defaultTier ?? mounted.defaultTier;
       mounted.revision += 1;
       toolChanges.changed();
@@ -396,6 +436,8 @@ export function createCore(deps: CoreDeps): Core {
     },
   };
 }
+
+const NO_TERMS: ReadonlyMap<string, AgentTerms> = new Map();
 
 /** One shared object: doors compare an agent's self-description by identity. */
 const NO_DESCRIPTION = {};

@@ -19,6 +19,8 @@ export type {
   ActResult,
   AgentBackend,
   AgentFace,
+  AgentSkill,
+  AgentTerms,
   HeldEffect,
   Question,
   RecordedInputs,
@@ -36,7 +38,14 @@ export type {
 
 // ---- Client side: tool backends ----
 
-export type { PassedRequest, ReferenceOf, RequestContext, ToolBackend } from './tools.ts';
+export type {
+  CallLimit,
+  PassedRequest,
+  ReferenceOf,
+  RequestContext,
+  ToolBackend,
+  ToolCallCount,
+} from './tools.ts';
 
 // ---- Policy: decisions and quotas ----
 

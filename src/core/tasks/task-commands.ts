@@ -18,7 +18,7 @@ import { accepted, type Handlers, once, orEarlier } from '../context.ts';
 import { besideReceipt, factEvents, whileOpen } from '../events/facts.ts';
 import type { Run } from '../events/rows.ts';
 import { type CancelDeps, type CancelTask, createCancel, stopEvent } from './cancel.ts';
-import { inTask } from './lifecycle.ts';
+import { inTask, readsOf } from './lifecycle.ts';
 import { createSubmit, type SubmitDeps } from './submit.ts';
 import { agentActor } from './task-run.ts';
 
@@ -38,10 +38,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
     const instance = deps.servedBy();
     if (!instance || served_by === undefined || served_by === instance) return;
     await log.commit({
-      reads: [
-        { object: 'task', id },
-        { object: 'run', id },
-      ],
+      reads: readsOf(id),
       decide(at) {
         const now = at.get<Task & Row>('task', id);
         const run = at.get<Run>('run', id);

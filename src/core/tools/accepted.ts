@@ -5,6 +5,7 @@
  */
 import type { Skill } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { ownDefinition } from '../../model/upstream-definition.ts';
 import { EFFECTS, type Effect } from '../../model/words.ts';
 import type { Row, Store } from '../../ports/index.ts';
 import type { Context } from '../context.ts';
@@ -19,7 +20,7 @@ export type EffectOfTool = (
 export function createAcceptedEffects(store: Pick<Store, 'get'>, hash: Context['hash']): EffectOfTool {
   return ({ skill, server, effect, pinned, definition }) => {
     if (!pinned || effect !== 'unknown') return effect;
-    const id = pinId(hash, server, skill.name);
+    const id = pinId(hash, server, ownDefinition(skill).name);
     return store.get<Skill & Row>('skill', id).then((pin) => (pin && acceptedEffect(pin, definition)) ?? effect);
   };
 }

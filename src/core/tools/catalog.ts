@@ -4,6 +4,7 @@ import type { MountedTool, ProposedAction } from '../../model/commands.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Skill } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { ownDefinition } from '../../model/upstream-definition.ts';
 import type { Effect } from '../../model/words.ts';
 import type { PassedRequest, ReferenceOf, RequestContext, ToolBackend } from '../../ports/index.ts';
 
@@ -81,10 +82,9 @@ export function createTools(backends: () => readonly ToolBackend[], hash: (value
   function definition(skill: Skill): string {
     const known = hashes.get(skill);
     if (known) return known;
-    const { name, description, input_schema, output_schema, metadata } = skill;
+    const { input_schema, output_schema, metadata } = skill;
     const fresh = hash({
-      name,
-      description,
+      ...ownDefinition(skill),
       input_schema,
       output_schema,
       annotations: metadata.annotations ?? null,

@@ -27,7 +27,7 @@ const CAPABILITIES = [
 ];
 
 export function discoveryRoutes(context: RouteContext): Pick<Routes, Ids> {
-  const { metrics, deps } = context;
+  const { bridge, metrics, deps } = context;
   /** How long events can be read and tasks replayed. Receipts are kept forever. */
   const retention = () => {
     const ms = deps.retentionMs?.();
@@ -99,7 +99,10 @@ export function discoveryRoutes(context: RouteContext): Pick<Routes, Ids> {
       const { ok, dependencies } = await health();
       return { body: { ok, status: ok ? 'ok' : 'unavailable', version: VERSION, dependencies } };
     },
-    getMetrics: async () => ({ bytes: metrics.text(), type: 'text/plain; version=0.0.4; charset=utf-8' }),
+    getMetrics: async () => ({
+      bytes: metrics.text(bridge.toolCalls()),
+      type: 'text/plain; version=0.0.4; charset=utf-8',
+    }),
   };
 }
 
