@@ -34,6 +34,7 @@ import { createAsks } from './approvals/asks.ts';
 import { createChangedActs } from './approvals/changed-acts.ts';
 import { createWholeActs, inMemory } from './approvals/whole-acts.ts';
 import { artifactHandlers } from './commands/artifact-changes.ts';
+import { createAskedSession } from './commands/asked-session.ts';
 import { branchHandlers } from './commands/branches.ts';
 import { declaredHandlers } from './commands/declared.ts';
 import { createDeliveries } from './commands/deliveries.ts';
@@ -54,6 +55,7 @@ import { type CoreDeps, DEFAULTS, type Settings } from './settings.ts';
 import { createEndings, type Endings } from './tasks/end-task.ts';
 import { type Recovered, recover } from './tasks/recovery.ts';
 import { createRunner } from './tasks/runner.ts';
+import { createSubmit } from './tasks/submit.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
 import { createAcceptedEffects } from './tools/accepted.ts';
 import { createCallCounts } from './tools/call-counts.ts';
@@ -273,7 +275,7 @@ export function createCore(deps: CoreDeps): Core {
     return true;
   }
 
-  const { cancelTask, ...tasks } = taskHandlers({
+  const taskDeps = {
     ...shared,
     servedBy,
     admit,
@@ -284,14 +286,25 @@ export function createCore(deps: CoreDeps): Core {
     offReason,
     isDead,
     graceMs: settings.graceMs,
-  });
+  };
+  const { cancelTask, ...tasks } = taskHandlers(taskDeps);
+  const actionCommands = actionHandlers({ ...context, acts });
+  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults });
   const handlers: Handlers = {
     ...declaredHandlers({ ...context, vaults }),
-    ...sessionHandlers({ ...context, cancelTask, admit, vaults }),
+    ...sessions,
+    'session.create': createAskedSession({
+      ...context,
+      create: sessions['session.create'],
+      close: sessions['session.close'],
+      submit: createSubmit({ ...taskDeps, admit: async () => {} }),
+      propose: actionCommands['action.propose'],
+      report: tasks['task.report'],
+    }),
     ...branchHandlers(context),
     ...artifactHandlers(context),
     ...tasks,
-    ...actionHandlers({ ...context, acts }),
+    ...actionCommands,
     ...recordHandlers({
       ...shared,
       read: deps.read,
