@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Row } from '../../../src/ports/index.ts';
-import { openAgentSwitches } from '../../../src/runtime/agent-switches.ts';
+import { openAgentSwitches } from '../../../src/runtime/mounts/agent-switches.ts';
 import { openPeer, wire } from '../../support/a2a/gateway.ts';
 import { ana } from '../../support/gateway/actors.ts';
 import { scriptedAgent } from '../../support/gateway/agents.ts';
