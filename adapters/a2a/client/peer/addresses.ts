@@ -1,6 +1,6 @@
 /**
  * The addresses of one peer, in the order they are tried: the one a session was at before, then as configured, those that could not
- * be reached lately last. Another address is tried only while no address can have the work: nothing is ever handed over twice.
+ * be reached a moment ago last. Another address is tried only while no address can have the work: nothing is ever handed over twice.
  */
 import { Fault } from '../../../../src/index.ts';
 import type { BackendDeps, PeerSettings } from '../config.ts';
