@@ -43,8 +43,8 @@ import { createStoredVerifier } from '../receipt/verify/stored.ts';
 import { readFileText } from '../store/file-text.ts';
 import { type OpenStore, openStore, type StoreLocation } from '../store/index.ts';
 import { pendingActsIn } from '../store/pending-acts.ts';
-import { openAgentSwitches } from './agent-switches.ts';
 import { createLargeValues } from './large-values.ts';
+import { openAgentSwitches } from './mounts/agent-switches.ts';
 import { readAct } from './read-act.ts';
 import { noteChange, rulesOnRecord } from './rules-on-record.ts';
 

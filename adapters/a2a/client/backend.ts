@@ -4,12 +4,12 @@
  */
 import type { About, AgentBackend, End, Sink, Work } from '../../../src/index.ts';
 import { taskTrace } from '../../../src/transport/outbound/trace-context.ts';
-import { type Address, createAddresses } from './addresses.ts';
 import { type A2aBackendConfig, type BackendDeps, peerSettingsOf } from './config.ts';
-import { tracedClient } from './connect.ts';
-import { createDescription } from './description.ts';
 import { NotKnown, NotReached } from './faults.ts';
 import { createInbox, type Inbox } from './outgoing-messages.ts';
+import { type Address, createAddresses } from './peer/addresses.ts';
+import { tracedClient } from './peer/connect.ts';
+import { createDescription } from './peer/description.ts';
 import { createHooks } from './push-receiver.ts';
 import { hand } from './run.ts';
 

@@ -5,8 +5,8 @@ import { EXTENSIONS } from '../../../mappings/a2a.ts';
 import { type CallerReference, Fault, type Work } from '../../../src/index.ts';
 import { readWithin } from '../../../src/transport/outbound/remote.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
-import { type Connection, guardedFetch } from './connect.ts';
 import { NotKnown } from './faults.ts';
+import { type Connection, guardedFetch } from './peer/connect.ts';
 import type { ReadStep } from './read-updates.ts';
 
 interface Reach {

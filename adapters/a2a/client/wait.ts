@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anySignal, type Fact } from '../../../src/index.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
-import type { Connection } from './connect.ts';
+import type { Connection } from './peer/connect.ts';
 import type { Hook, Hooks } from './push-receiver.ts';
 
 export interface Waiting {

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Row } from '../../../src/ports/index.ts';
-import { openAgentSwitches } from '../../../src/runtime/agent-switches.ts';
+import { openAgentSwitches } from '../../../src/runtime/mounts/agent-switches.ts';
 import { openPeer, wire } from '../../support/a2a/gateway.ts';
 import { ana } from '../../support/gateway/actors.ts';
 import { scriptedAgent } from '../../support/gateway/agents.ts';
@@ -82,7 +82,7 @@ test('a person switches it off and on under a running gateway; a file that canno
   await expect(give()).rejects.toThrow('cannot be read');
 });
 
-test('all work of an agent counts against its quota, whoever gives it', async () => {
+test('all work of an agent counts against its quota, from every client', async () => {
   const peer = await openPeer({ agents, terms: new Map([['first', { quota_id: 'quota_first' }]]) });
   const limits = { tasks: 1 };
   const body = { scope: 'persona', limits, hard_limit: true, soft_limit: false, metadata: {} };

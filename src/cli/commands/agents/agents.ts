@@ -7,7 +7,7 @@ import type { Quota } from '../../../model/resources.ts';
 import { visibleLine } from '../../../model/values/visible-text.ts';
 import { noSuch } from '../../../policy/rules/mentions.ts';
 import type { Row, Store } from '../../../ports/index.ts';
-import { openAgentSwitches } from '../../../runtime/agent-switches.ts';
+import { openAgentSwitches } from '../../../runtime/mounts/agent-switches.ts';
 import type { Config } from '../../../runtime/config/config.ts';
 import { BUILT_IN } from '../../../runtime/mounts/mounts.ts';
 import { type CommonOptions, configFrom, hasLog, localActor, lookInto } from '../../context.ts';

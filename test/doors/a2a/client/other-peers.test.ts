@@ -171,8 +171,8 @@ describe('what they say', () => {
     await at.answer(ask!.id, { approved: true });
     expect((await at.until(input.id)).status).toBe('COMPLETED');
     // A peer that has not moved by itself is told, once, and is sent no credential.
-    const told = peer.calls.filter(({ body }) => body?.method === 'SendStreamingMessage').slice(1);
-    expect(told.map(({ body }) => [body.params.message.taskId, body.params.message.parts])).toEqual([
+    const reported = peer.calls.filter(({ body }) => body?.method === 'SendStreamingMessage').slice(1);
+    expect(reported.map(({ body }) => [body.params.message.taskId, body.params.message.parts])).toEqual([
       ['t1', [{ text: 'The authorization you asked for was given. Please continue.', mediaType: 'text/plain' }]],
     ]);
     const events = await at.events(input.id);

@@ -14,13 +14,13 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
-import { asText, Fault, type Json } from '../../../src/index.ts';
-import { parseJson } from '../../../src/transport/http/body.ts';
-import { readWithin } from '../../../src/transport/outbound/remote.ts';
-import { outgoingTrace, type TraceMembers } from '../../../src/transport/outbound/trace-context.ts';
-import type { BackendDeps, PeerSettings } from './config.ts';
-import { NotReached, unwrapped, wasNeverSent } from './faults.ts';
-import { soundFetch } from './read-answers.ts';
+import { asText, Fault, type Json } from '../../../../src/index.ts';
+import { parseJson } from '../../../../src/transport/http/body.ts';
+import { readWithin } from '../../../../src/transport/outbound/remote.ts';
+import { outgoingTrace, type TraceMembers } from '../../../../src/transport/outbound/trace-context.ts';
+import type { BackendDeps, PeerSettings } from '../config.ts';
+import { NotReached, unwrapped, wasNeverSent } from '../faults.ts';
+import { soundFetch } from '../read-answers.ts';
 
 export interface Connection {
   readonly client: Client;

@@ -1,11 +1,11 @@
 /**
  * The addresses of one peer, in the order they are tried: the one a session was at before, then as configured, those that could not
- * be reached lately last. Another address is tried only while no address can have the work: nothing is ever handed over twice.
+ * be reached a moment ago last. Another address is tried only while no address can have the work: nothing is ever handed over twice.
  */
-import { Fault } from '../../../src/index.ts';
-import type { BackendDeps, PeerSettings } from './config.ts';
+import { Fault } from '../../../../src/index.ts';
+import type { BackendDeps, PeerSettings } from '../config.ts';
+import { NotReached } from '../faults.ts';
 import { type Connection, connect } from './connect.ts';
-import { NotReached } from './faults.ts';
 
 export interface Address {
   readonly settings: PeerSettings;

@@ -4,12 +4,12 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { replacePrivate } from '../auth/private-file.ts';
-import { Fault } from '../model/faults.ts';
-import { NonEmpty, Timestamp } from '../model/schema.ts';
-import { type Static, Type } from '../model/type.ts';
-import { check } from '../model/validate.ts';
-import { own } from '../model/values/own.ts';
+import { replacePrivate } from '../../auth/private-file.ts';
+import { Fault } from '../../model/faults.ts';
+import { NonEmpty, Timestamp } from '../../model/schema.ts';
+import { type Static, Type } from '../../model/type.ts';
+import { check } from '../../model/validate.ts';
+import { own } from '../../model/values/own.ts';
 
 const Switch = Type.Object({ reason: NonEmpty, by: NonEmpty, at: Timestamp });
 export type AgentSwitch = Static<typeof Switch>;

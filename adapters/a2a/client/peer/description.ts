@@ -3,9 +3,9 @@
  * keys and provider are not passed on, and neither is its host where a text names it.
  */
 import type { AgentCard } from '@a2a-js/sdk';
-import { type About, beginning, visibleText } from '../../../src/index.ts';
-import { within } from '../../../src/transport/sse/silence.ts';
-import type { PeerSettings } from './config.ts';
+import { type About, beginning, visibleText } from '../../../../src/index.ts';
+import { within } from '../../../../src/transport/sse/silence.ts';
+import type { PeerSettings } from '../config.ts';
 
 /** A card is read again after this long, and a peer that did not answer is asked again. */
 const FRESH_MS = 5 * 60_000;
