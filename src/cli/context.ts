@@ -113,7 +113,7 @@ export async function open(config: Config, more: Partial<CoreRuntimeOptions>): P
   const policy = { load: config.policy.load };
   const core = await openCoreRuntime({ dataDir: config.dataDir, store: config.store, policy, ...more });
   if (more.policy === 'on record') return core;
-  const { requireRules } = await import('../runtime/rules-on-record.ts');
+  const { requireRules } = await import('../runtime/console/rules-on-record.ts');
   await requireRules(core.policy).catch(async (cause) => {
     await core.close();
     throw cause;

@@ -43,10 +43,10 @@ import { createStoredVerifier } from '../receipt/verify/stored.ts';
 import { readFileText } from '../store/file-text.ts';
 import { type OpenStore, openStore, type StoreLocation } from '../store/index.ts';
 import { pendingActsIn } from '../store/pending-acts.ts';
+import { noteChange, rulesOnRecord } from './console/rules-on-record.ts';
 import { createLargeValues } from './large-values.ts';
 import { openAgentSwitches } from './mounts/agent-switches.ts';
 import { readAct } from './read-act.ts';
-import { noteChange, rulesOnRecord } from './rules-on-record.ts';
 
 export interface Parts {
   readonly backends: readonly AgentBackend[];

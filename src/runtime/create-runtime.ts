@@ -31,13 +31,13 @@ import { type CoreRuntime, openCoreRuntime, type Parts } from './assemble.ts';
 import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
 import { hidingEnvironment } from './config/environment.ts';
+import { requireRules } from './console/rules-on-record.ts';
 import { createLiveConfig } from './live-config.ts';
 import { declare } from './mounts/declared-resources.ts';
 import { type Mounts, mountsOf, toolPolicyOf } from './mounts/mounts.ts';
 import { createNameCheck } from './mounts/name-check.ts';
 import { createParts } from './mounts/parts.ts';
 import { createRefusedFrames } from './refused-frames.ts';
-import { requireRules } from './rules-on-record.ts';
 import { haveWorkspace } from './workspace.ts';
 
 /** Made by the command, which needs them before the runtime exists and after it is closed. */

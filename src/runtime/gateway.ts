@@ -29,7 +29,7 @@ import { createHeadSender, type WitnessTarget } from '../witness/send.ts';
 import type { CoreRuntime } from './assemble.ts';
 import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
-import { consoleServices } from './console-services.ts';
+import { consoleServices } from './console/console-services.ts';
 import { createRuntime, createSurroundings, type Prepared, type Services } from './create-runtime.ts';
 import { createLogger } from './logger.ts';
 import { upkeep } from './maintenance.ts';

@@ -12,7 +12,7 @@ import { everyRow } from '../../../model/values/every-row.ts';
 import { isObject } from '../../../model/values/is-object.ts';
 import type { Row } from '../../../ports/index.ts';
 import { parseStrict } from '../../../receipt/seal/strict-json.ts';
-import { rulesOnRecord } from '../../../runtime/rules-on-record.ts';
+import { rulesOnRecord } from '../../../runtime/console/rules-on-record.ts';
 import { whySupervised } from '../../../transport/process/supervision.ts';
 import { type CommonOptions, configFrom, localActor, lookInto, type OpenLog, withCoreRuntime } from '../../context.ts';
 import { findAsk } from '../../find.ts';

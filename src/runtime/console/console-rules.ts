@@ -4,22 +4,22 @@
  */
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
-import type { ComparedDecision, RuleSource, RulesInForce } from '../console/rule-answers.ts';
-import type { RulesService } from '../console/services.ts';
-import { recordedDecisions } from '../core/events/recorded-decisions.ts';
-import { eventId, position } from '../model/events.ts';
-import { asFault, Fault } from '../model/faults.ts';
-import { createCedarEngine } from '../policy/cedar/engine.ts';
-import { createPolicyChain } from '../policy/chain.ts';
-import { compareDecisions } from '../policy/compare.ts';
-import { createPersonaEngine } from '../policy/persona.ts';
-import { loadPolicies, type Sources } from '../policy/rules/load.ts';
-import { type Problem, problemsFault } from '../policy/rules/problems.ts';
-import type { PolicyChange } from '../policy/rules/reload.ts';
-import type { CoreRuntime } from './assemble.ts';
-import type { Config } from './config/config.ts';
-import { FIRST_RULES } from './config/config.ts';
-import { readAct } from './read-act.ts';
+import type { ComparedDecision, RuleSource, RulesInForce } from '../../console/rule-answers.ts';
+import type { RulesService } from '../../console/services.ts';
+import { recordedDecisions } from '../../core/events/recorded-decisions.ts';
+import { eventId, position } from '../../model/events.ts';
+import { asFault, Fault } from '../../model/faults.ts';
+import { createCedarEngine } from '../../policy/cedar/engine.ts';
+import { createPolicyChain } from '../../policy/chain.ts';
+import { compareDecisions } from '../../policy/compare.ts';
+import { createPersonaEngine } from '../../policy/persona.ts';
+import { loadPolicies, type Sources } from '../../policy/rules/load.ts';
+import { type Problem, problemsFault } from '../../policy/rules/problems.ts';
+import type { PolicyChange } from '../../policy/rules/reload.ts';
+import type { CoreRuntime } from '../assemble.ts';
+import type { Config } from '../config/config.ts';
+import { FIRST_RULES } from '../config/config.ts';
+import { readAct } from '../read-act.ts';
 import { RULES } from './rules-on-record.ts';
 
 export interface ConsoleRulesDeps {

@@ -1,12 +1,12 @@
 /** What the console is given: sign-in, and the parts of the runtime that its own routes show. Composition, no logic. */
-import { type ApiKeys, keyIdOf } from '../auth/api-keys.ts';
-import { type ConsoleSessions, consoleToken } from '../auth/console-sessions.ts';
-import type { ConsoleServices } from '../console/services.ts';
-import type { Actor } from '../model/actions.ts';
-import { Fault } from '../model/faults.ts';
-import type { Deps } from '../ports/index.ts';
-import type { CoreRuntime } from './assemble.ts';
-import type { Config } from './config/config.ts';
+import { type ApiKeys, keyIdOf } from '../../auth/api-keys.ts';
+import { type ConsoleSessions, consoleToken } from '../../auth/console-sessions.ts';
+import type { ConsoleServices } from '../../console/services.ts';
+import type { Actor } from '../../model/actions.ts';
+import { Fault } from '../../model/faults.ts';
+import type { Deps } from '../../ports/index.ts';
+import type { CoreRuntime } from '../assemble.ts';
+import type { Config } from '../config/config.ts';
 import { consoleRules } from './console-rules.ts';
 
 export interface ConsoleParts {

@@ -5,14 +5,14 @@
  */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Log } from '../core/events/log.ts';
-import type { EventDraft } from '../model/events.ts';
-import { Fault } from '../model/faults.ts';
+import type { Log } from '../../core/events/log.ts';
+import type { EventDraft } from '../../model/events.ts';
+import { Fault } from '../../model/faults.ts';
 
-import { type Sources, versionOf } from '../policy/rules/load.ts';
-import { problemsFault } from '../policy/rules/problems.ts';
-import type { PolicyChange, ReloadablePolicy } from '../policy/rules/reload.ts';
-import type { Store } from '../ports/index.ts';
+import { type Sources, versionOf } from '../../policy/rules/load.ts';
+import { problemsFault } from '../../policy/rules/problems.ts';
+import type { PolicyChange, ReloadablePolicy } from '../../policy/rules/reload.ts';
+import type { Store } from '../../ports/index.ts';
 
 /** Every change of the rules is an event of this resource. */
 export const RULES = { object: 'policy', id: 'rules' } as const;
