@@ -20,7 +20,7 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   process.stdout.removeAllListeners('error');
   // Where the configured gateway listens, and who may reach it there, is not about this process.
   const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
-  const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
+  const doors = Object.fromEntries(adapters.flatMap(({ name, parts }) => (parts.door ? [[name, false as const]] : [])));
   const gateway = await startGateway({ ...config, doors }, { recoversOrphans: false, listens: false });
   const endSupervision = superviseIn(config.dataDir);
   const stop = new AbortController();
