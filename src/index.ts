@@ -3,6 +3,8 @@
  * The running gateway is a second entry point, `tollbridge/gateway`, because it mounts adapters that import this one.
  */
 
+export { mayAnswer } from './core/approvals/may-answer.ts';
+export { isReworded, ownDefinition } from './core/tools/upstream-definition.ts';
 export { type Dialog, dialogFor, dialogText } from './inbox/question-text.ts';
 export type {
   Action,
@@ -98,7 +100,6 @@ export {
   type TaskView,
 } from './model/task-view/view.ts';
 export { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
-export { isReworded, ownDefinition } from './model/upstream-definition.ts';
 export { check, validator } from './model/validate.ts';
 export { asText, beginning } from './model/values/as-text.ts';
 export { everyRow } from './model/values/every-row.ts';

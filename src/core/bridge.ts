@@ -2,6 +2,7 @@
  * Joins the parts of core into the bridge between doors and backends: doors submit commands and read everything from the log. This
  * file only wires; each part is one idea with its dependencies handed in.
  */
+import type { Actor } from '../model/actions.ts';
 import { COMMANDS, type Command, type CommandKind } from '../model/commands.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { asFault, Fault } from '../model/faults.ts';
@@ -10,8 +11,17 @@ import type { Json } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import { asText } from '../model/values/as-text.ts';
 import type { AutonomyTier } from '../model/words.ts';
-import type { Accepted, AgentBackend, Bridge, Committed, LimitPassed, Row, ToolBackend } from '../ports/index.ts';
-import { createAccess, requireCommandScope, requireReadScope } from './access.ts';
+import type {
+  Accepted,
+  AgentBackend,
+  AgentTerms,
+  Bridge,
+  Committed,
+  LimitPassed,
+  Row,
+  ToolBackend,
+} from '../ports/index.ts';
+import { createAccess, mayCall, requireCommandScope, requireReadScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
 import { actionHandlers, createActs } from './actions/execute.ts';
@@ -24,6 +34,7 @@ import { createAsks } from './approvals/asks.ts';
 import { createChangedActs } from './approvals/changed-acts.ts';
 import { createWholeActs, inMemory } from './approvals/whole-acts.ts';
 import { artifactHandlers } from './commands/artifact-changes.ts';
+import { createAskedSession } from './commands/asked-session.ts';
 import { branchHandlers } from './commands/branches.ts';
 import { declaredHandlers } from './commands/declared.ts';
 import { createDeliveries } from './commands/deliveries.ts';
@@ -44,6 +55,7 @@ import { type CoreDeps, DEFAULTS, type Settings } from './settings.ts';
 import { createEndings, type Endings } from './tasks/end-task.ts';
 import { type Recovered, recover } from './tasks/recovery.ts';
 import { createRunner } from './tasks/runner.ts';
+import { createSubmit } from './tasks/submit.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
 import { createAcceptedEffects } from './tools/accepted.ts';
 import { createCallCounts } from './tools/call-counts.ts';
@@ -70,6 +82,7 @@ export interface Core {
 export interface Remounted {
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
+  readonly terms?: ReadonlyMap<string, AgentTerms>;
   /** For work without a persona; unchanged when absent. */
   readonly defaultTier?: AutonomyTier;
 }
@@ -79,8 +92,19 @@ export function createCore(deps: CoreDeps): Core {
   const settings: Settings = { ...DEFAULTS, ...deps.settings };
   const backends = new Map(deps.backends.map((backend) => [backend.name, backend]));
   /** State that changes while work runs. Only `remount` and `reconsider` write it; all other code reads it each time. */
-  const mounted = { tools: deps.tools, defaultTier: settings.defaultTier, revision: 0 };
-  const defaultAgent = () => settings.defaultAgent ?? backends.keys().next().value;
+  const mounted = {
+    tools: deps.tools,
+    terms: deps.terms ?? NO_TERMS,
+    defaultTier: settings.defaultTier,
+    revision: 0,
+  };
+  /** The agent for work that names none: the default one, or the first one that this actor may call. */
+  const defaultAgent = (actor: Actor) => {
+    const chosen = settings.defaultAgent ?? backends.keys().next().value;
+    if (chosen === undefined || mayCall(actor, chosen)) return chosen;
+    return [...backends.keys()].find((name) => mayCall(actor, name));
+  };
+  const offReason = (agent: string) => mounted.terms.get(agent)?.off ?? deps.switchedOff?.(agent);
   const instance = ids.next('instance');
   const closing = new AbortController();
   let held: { close(): Promise<void> } | undefined;
@@ -150,7 +174,8 @@ export function createCore(deps: CoreDeps): Core {
   });
   const admit = createAdmit({ log, ids, gate });
   const taints = createTaints({ store, log });
-  const readData = createPolicyData(store, () => mounted.defaultTier);
+  const agentQuota = (agent: string) => mounted.terms.get(agent)?.quota_id;
+  const readData = createPolicyData(store, () => mounted.defaultTier, agentQuota);
   const policyData: ReadPolicyData = (about) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => readData(about)) : readData(about);
@@ -250,26 +275,36 @@ export function createCore(deps: CoreDeps): Core {
     return true;
   }
 
-  const { cancelTask, ...tasks } = taskHandlers({
+  const taskDeps = {
     ...shared,
     servedBy,
     admit,
     runner,
     learn,
     quotas: deps.quotas,
-    get defaultAgent() {
-      return defaultAgent();
-    },
+    defaultAgent,
+    offReason,
     isDead,
     graceMs: settings.graceMs,
-  });
+  };
+  const { cancelTask, ...tasks } = taskHandlers(taskDeps);
+  const actionCommands = actionHandlers({ ...context, acts });
+  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults });
   const handlers: Handlers = {
     ...declaredHandlers({ ...context, vaults }),
-    ...sessionHandlers({ ...context, cancelTask, admit, vaults }),
+    ...sessions,
+    'session.create': createAskedSession({
+      ...context,
+      create: sessions['session.create'],
+      close: sessions['session.close'],
+      submit: createSubmit({ ...taskDeps, admit: async () => {} }),
+      propose: actionCommands['action.propose'],
+      report: tasks['task.report'],
+    }),
     ...branchHandlers(context),
     ...artifactHandlers(context),
     ...tasks,
-    ...actionHandlers({ ...context, acts }),
+    ...actionCommands,
     ...recordHandlers({
       ...shared,
       read: deps.read,
@@ -331,12 +366,19 @@ export function createCore(deps: CoreDeps): Core {
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),
       async agents(actor) {
         requireReadScope(actor, 'skill');
-        return [...backends.values()].map(({ name, abilities, about = NO_DESCRIPTION }) => ({
-          name,
-          default: name === defaultAgent(),
-          abilities,
-          about,
-        }));
+        const standard = defaultAgent(actor);
+        const callable = [...backends.values()].filter(({ name }) => mayCall(actor, name));
+        return callable.map((backend) => {
+          const { name, abilities, about = NO_DESCRIPTION } = backend;
+          const more = mounted.terms.get(name)?.about;
+          return {
+            name,
+            default: name === standard,
+            abilities,
+            about: more ? { ...about, ...more } : about,
+            ...(backend.describe && { describe: async () => ({ ...(await backend.describe?.()), ...more }) }),
+          };
+        });
       },
     },
 
@@ -368,6 +410,7 @@ export function createCore(deps: CoreDeps): Core {
       backends.clear();
       for (const backend of parts.backends) backends.set(backend.name, backend);
       mounted.tools = parts.tools;
+      mounted.terms = parts.terms ?? mounted.terms;
       mounted.defaultTier = parts.defaultTier ?? mounted.defaultTier;
       mounted.revision += 1;
       toolChanges.changed();
@@ -393,6 +436,8 @@ export function createCore(deps: CoreDeps): Core {
     },
   };
 }
+
+const NO_TERMS: ReadonlyMap<string, AgentTerms> = new Map();
 
 /** One shared object: doors compare an agent's self-description by identity. */
 const NO_DESCRIPTION = {};

@@ -19,6 +19,8 @@ export type {
   ActResult,
   AgentBackend,
   AgentFace,
+  AgentSkill,
+  AgentTerms,
   HeldEffect,
   Question,
   RecordedInputs,

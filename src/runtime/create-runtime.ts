@@ -274,7 +274,7 @@ function learnSecrets({ environment }: Config, redactor: Redactor): void {
 /** The parts a configuration mounts. Adapters are loaded only when the configuration names a part of one. */
 function createMounting({ adapters: configured, mounts }: Pick<RuntimeOptions, 'adapters' | 'mounts'>) {
   const adapters = async () => configured ?? (await import('../../adapters/index.ts')).adapters;
-  const NOTHING: Mounts = { doors: [], agents: [], tools: [], harnesses: [] };
+  const NOTHING: Mounts = { doors: [], agents: [], tools: [], harnesses: [], terms: new Map() };
   return {
     async of(config: Config): Promise<Mounts> {
       if (mounts === 'everything') return mountsOf(config, await adapters());

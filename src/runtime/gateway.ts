@@ -90,6 +90,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     ...(pair && config.tls && { tls: { ...pair, hstsSeconds: config.tls.hstsSeconds } }),
     host: config.host,
     port: config.port,
+    ...(config.publicUrl && { publicUrl: config.publicUrl }),
     allowedHosts: config.allowedHosts,
     allowedOrigins: config.allowedOrigins,
     authenticated: true,
@@ -147,7 +148,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     if (console)
       opened.unshift(await consoleDoor({ http: deps.http, log: logger, clock: systemClock, services }).open(bridge));
     const { url } = listens ? await http.listen() : http;
-    const reachable = config.publicUrl ?? url;
+    const reachable = http.url;
     const linkTo = (name: string, ask: string) => `${reachable}${LINK_PATH}/${links.token(name, ask)}`;
     const recipients = await recipientsOf(config, deps.secret, reachable ? linkTo : undefined);
     if (recipients.length > 0)

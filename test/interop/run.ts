@@ -4,9 +4,10 @@
  * it runs in a network of its own that has nothing but loopback.
  */
 import { spawnSync } from 'node:child_process';
+import { a2a } from './a2a.ts';
 import { acp } from './acp.ts';
 
-const SUITES = { acp } as const;
+const SUITES = { acp, a2a } as const;
 /** Of the system, where it is Linux. */
 const UNSHARE = 'unshare';
 const CUT_OFF = 'TOLLBRIDGE_INTEROP_CUT_OFF';

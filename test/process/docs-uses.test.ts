@@ -59,6 +59,12 @@ const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge mcp accept files': { until: /no tool of files is known/, code: 3 },
   'tollbridge approve ask_01K --for session': { until: /Approved: .* \(and send_mail for session\)/ },
   'tollbridge keys create partner --for a2a-peer': { until: /partner \(a2a-peer\)/ },
+  'tollbridge keys create writer-only --for a2a-peer --agent writer': { until: /agents writer/ },
+  'tollbridge agents list': { until: /^demo {2}built-in {2}on$/m },
+  'tollbridge agents off demo --reason "costs too much today"': {
+    until: /demo is off\. Clients are told: costs too much/,
+  },
+  'tollbridge agents on demo': { until: /demo is on\./ },
 };
 
 /** The newest task that has ended, as `log` names it. */

@@ -69,6 +69,11 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
         await answerFor(task, run);
         return accepted('task.resume', await access.see<Row>(actor, 'task', task.id), false);
       }
+      // Another process accepted it for this one, which has its agent.
+      if (task.status === 'SUBMITTED' && run?.instance === deps.instance && deps.backends.has(run.agent)) {
+        runner.enqueue(task);
+        return accepted('task.resume', await access.see<Row>(actor, 'task', task.id), false);
+      }
       if (task.status !== 'WORKING' || !run) throw new Fault('conflict', `task ${task.id} is ${task.status}`);
       if (!deps.backends.get(run.agent)?.abilities.resume) {
         throw new Fault('not_implemented', `${run.agent} cannot go on from where it was`);

@@ -5,12 +5,12 @@
  */
 import type { Skill } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
-import { ownDefinition } from '../../model/upstream-definition.ts';
 import { EFFECTS, type Effect } from '../../model/words.ts';
 import type { Row, Store } from '../../ports/index.ts';
 import type { Context } from '../context.ts';
 import type { FoundTool } from './catalog.ts';
 import { pinId } from './pins.ts';
+import { ownDefinition } from './upstream-definition.ts';
 
 /** Synchronous where the effect is known without a person. */
 export type EffectOfTool = (

@@ -1,4 +1,4 @@
-/** Counts of the calls of mounted tools in this process, by server, tool and outcome, for the operator of the gateway. */
+/** Counts of the calls of mounted tools in this process, by server, tool and outcome, for operators. */
 import type { ToolCallCount } from '../../ports/index.ts';
 
 export interface CallCounts {

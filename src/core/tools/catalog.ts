@@ -4,9 +4,9 @@ import type { MountedTool, ProposedAction } from '../../model/commands.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Skill } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
-import { ownDefinition } from '../../model/upstream-definition.ts';
 import type { Effect } from '../../model/words.ts';
 import type { PassedRequest, ReferenceOf, RequestContext, ToolBackend } from '../../ports/index.ts';
+import { ownDefinition } from './upstream-definition.ts';
 
 /** A tool with the server that runs it. Doors are handed these too: none of its members reaches the server. */
 export class FoundTool implements MountedTool {

@@ -8,13 +8,13 @@ import type { Action, Decision } from '../../model/actions.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Skill } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
-import { ownDefinition } from '../../model/upstream-definition.ts';
 import { own } from '../../model/values/own.ts';
 import type { Row } from '../../ports/index.ts';
 import { blocked, type Gate } from '../actions/gate.ts';
 import { declaredEvent } from '../commands/declared-event.ts';
 import type { Context } from '../context.ts';
 import type { FoundTool, Tools } from './catalog.ts';
+import { ownDefinition } from './upstream-definition.ts';
 
 export interface Pins {
   /** Wraps the gate for acts: it also refuses tools whose definition has changed, and pins what is called for the first time. */

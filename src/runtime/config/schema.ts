@@ -7,7 +7,7 @@
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Adapter } from '../../ports/index.ts';
 import { EXPOSE, exposeSchema } from './expose.ts';
-import { ConfigShape } from './shape.ts';
+import { AgentTermsShape, ConfigShape } from './shape.ts';
 
 export function configSchema(adapters: readonly Adapter[]): JsonObject {
   const shape = JSON.parse(JSON.stringify(ConfigShape)) as JsonObject & { properties: Record<string, JsonObject> };
@@ -43,7 +43,7 @@ export function configSchema(adapters: readonly Adapter[]): JsonObject {
           ),
         ),
       }) as JsonObject,
-      agents: { ...agents, additionalProperties: fillable(named('backend')) },
+      agents: { ...agents, additionalProperties: fillable(withTerms(named('backend'))) },
       tools: { ...tools, additionalProperties: fillable(withExpose(named('tools'))) },
       harnesses: { ...harnesses, additionalProperties: fillable(named('policy')) },
       relays: fillable({
@@ -56,6 +56,12 @@ export function configSchema(adapters: readonly Adapter[]): JsonObject {
       }) as JsonObject,
     },
   };
+}
+
+/** The section of one protocol, and beside it what holds whichever that is. */
+function withTerms({ properties, minProperties: _least, maxProperties: _most, ...section }: JsonObject): JsonObject {
+  const oneOf = Object.keys(properties as JsonObject).map((name) => ({ required: [name] }));
+  return { ...section, oneOf, properties: { ...(properties as JsonObject), ...plain(AgentTermsShape.properties) } };
 }
 
 /** A server that clients start themselves has only this member; others have it beside their protocol's. */

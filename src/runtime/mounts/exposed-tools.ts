@@ -3,8 +3,8 @@
  * stands behind this for every door, so what is not exposed cannot be found, listed or called anywhere.
  */
 import { boundedResult, RESULT_LIMITS } from '../../core/actions/result-size.ts';
+import { reworded } from '../../core/tools/upstream-definition.ts';
 import type { Skill } from '../../model/resources.ts';
-import { reworded } from '../../model/upstream-definition.ts';
 import { own } from '../../model/values/own.ts';
 import { matchesGlob } from '../../policy/rules/glob.ts';
 import type { ToolBackend } from '../../ports/index.ts';

@@ -9,7 +9,16 @@ import type { TSchema } from '../../model/type.ts';
 import { own } from '../../model/values/own.ts';
 import { noSuch } from '../../policy/rules/mentions.ts';
 import { createToolPolicy } from '../../policy/tool-policy.ts';
-import type { Adapter, AgentBackend, Deps, FrontDoor, Part, PolicyEngine, ToolBackend } from '../../ports/index.ts';
+import type {
+  Adapter,
+  AgentBackend,
+  AgentTerms,
+  Deps,
+  FrontDoor,
+  Part,
+  PolicyEngine,
+  ToolBackend,
+} from '../../ports/index.ts';
 import type { Config } from '../config/config.ts';
 import { checkSection, openAt, wrong } from '../config/document.ts';
 import { hidingEnvironment } from '../config/environment.ts';
@@ -40,6 +49,8 @@ export interface Mounts {
   readonly agents: readonly PartOpening<AgentBackend>[];
   readonly tools: readonly PartOpening<ToolBackend>[];
   readonly harnesses: readonly PartOpening<PolicyEngine>[];
+  /** By agent. */
+  readonly terms: ReadonlyMap<string, AgentTerms>;
 }
 
 type Adapters = readonly Adapter[];
@@ -61,6 +72,7 @@ function checkedMounts(config: Config, adapters: Adapters): Mounts {
     agents: partsOf('agents', config.agents, partsIn(adapters, 'backend'), where),
     tools: toolsOf(config, partsIn(adapters, 'tools')),
     harnesses: [...partsOf('harnesses', config.harnesses, partsIn(adapters, 'policy'), where), ...toolPolicyOf(config)],
+    terms: config.agentTerms,
   };
 }
 

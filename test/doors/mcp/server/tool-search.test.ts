@@ -4,7 +4,7 @@ import { openLegacyClient, openScene, outcome } from '../../../support/mcp/one-s
 import { echo, type Loose } from '../../../support/mcp/upstream.ts';
 
 const RULES = '- { id: all, when: {}, then: allow }\n- { id: no, when: { tool: wipe }, then: block, say: not that }';
-const withWords = (description: string) => ({ ...echo, definition: { description } });
+const withText = (description: string) => ({ ...echo, definition: { description } });
 
 test.each([
   ['by path', '/mcp/_search', {}],
@@ -13,9 +13,9 @@ test.each([
   const { gateway, upstream, events } = await openScene({
     rules: RULES,
     tools: {
-      read_file: withWords('Reads a note'),
-      list_dir: withWords('Lists files'),
-      wipe: withWords('Removes every file'),
+      read_file: withText('Reads a note'),
+      list_dir: withText('Lists files'),
+      wipe: withText('Removes every file'),
     },
     gateway: { door: { agents: false, ...door } },
   });
@@ -51,7 +51,7 @@ test.each([
 
 test('a client of the modern era searches and calls as well', async () => {
   const { modern } = await openScene({
-    tools: { read_file: withWords('Reads a note') },
+    tools: { read_file: withText('Reads a note') },
     common: true,
     gateway: { door: { agents: false, tool_search: true } },
   });

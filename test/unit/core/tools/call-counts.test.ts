@@ -1,4 +1,4 @@
-/** Calls are counted by server, tool and outcome, and shown to the operator of the gateway. */
+/** Calls are counted by server, tool and outcome, and shown to operators. */
 import { expect, test } from 'vitest';
 import { createMetrics } from '../../../../adapters/harn/server/metrics.ts';
 import { createCallCounts } from '../../../../src/core/tools/call-counts.ts';

@@ -2,7 +2,7 @@
  * A tool that is shown under another name or description keeps its server's own beside it. Calls, pins and acceptance are about
  * the server's own definition; rules, lists and callers use the one that is shown.
  */
-import type { Skill } from './resources.ts';
+import type { Skill } from '../../model/resources.ts';
 
 export interface OwnDefinition {
   readonly name: string;
