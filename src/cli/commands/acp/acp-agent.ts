@@ -29,7 +29,7 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
       'doors.acp is false in the configuration: take that line out to serve an editor',
     );
   }
-  const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
+  const doors = Object.fromEntries(adapters.flatMap(({ name, parts }) => (parts.door ? [[name, false as const]] : [])));
   const gateway = await startGateway({ ...config, doors }, { recoversOrphans: false, listens: false });
   const endSupervision = superviseIn(config.dataDir);
   const stop = new AbortController();
