@@ -335,14 +335,14 @@ function ownName([name = '127.0.0.1']: readonly string[], port: number): string 
   return /:\d+$/.test(name) ? name : `${name}:${port}`;
 }
 
-const OFFERS: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'connection']);
+const UPGRADE_HEADERS: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'connection']);
 
 /** The request line and headers as they arrived, without the offer to change protocols. */
 function headOf({ method, url, httpVersion, rawHeaders, headers }: IncomingMessage): string {
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] as string;
-    if (!OFFERS.has(name.toLowerCase())) lines.push(`${name}: ${rawHeaders[at + 1]}`);
+    if (!UPGRADE_HEADERS.has(name.toLowerCase())) lines.push(`${name}: ${rawHeaders[at + 1]}`);
   }
   if (/\bclose\b/i.test(headers.connection ?? '')) lines.push('connection: close');
   return `${lines.join('\r\n')}\r\n\r\n`;
