@@ -4,7 +4,6 @@
  * on the same data directory, and opens no port and no door but the editor's own.
  * Nothing but the protocol goes to standard output.
  */
-import type { AcpConfig } from '../../../../adapters/acp/config.ts';
 import { acp } from '../../../../adapters/acp/index.ts';
 import { adapters } from '../../../../adapters/index.ts';
 import { Fault } from '../../../model/faults.ts';
@@ -33,7 +32,9 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
     );
   }
   const { configSchema } = acp.parts.door;
-  const section = checkSection(configSchema as TSchema, value ?? {}, config.where, ['doors', acp.name]) as AcpConfig;
+  const section = checkSection(configSchema as TSchema, value ?? {}, config.where, ['doors', acp.name]) as Parameters<
+    typeof acp.parts.door.open
+  >[0];
   const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
   const gateway = await startGateway({ ...config, doors }, { recoversOrphans: false, listens: false });
   const endSupervision = superviseIn(config.dataDir);
