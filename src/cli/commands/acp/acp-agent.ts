@@ -7,8 +7,10 @@
 import { acp } from '../../../../adapters/acp/index.ts';
 import { adapters } from '../../../../adapters/index.ts';
 import { Fault } from '../../../model/faults.ts';
+import type { TSchema } from '../../../model/type.ts';
+import { own } from '../../../model/values/own.ts';
+import { checkSection } from '../../../runtime/config/document.ts';
 import { startGateway } from '../../../runtime/gateway.ts';
-import { mountsOf } from '../../../runtime/mounts/mounts.ts';
 import { superviseIn } from '../../../transport/process/supervision.ts';
 import { type CommonOptions, configFrom, localActor } from '../../context.ts';
 
@@ -22,13 +24,17 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   process.stdout.removeAllListeners('error');
   // Where the configured gateway listens, and who may reach it there, is not about this process.
   const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
-  const own = mountsOf(config, adapters).doors.find(({ name }) => name === acp.name);
-  if (!own || own.shut) {
+  const value = own(config.doors, acp.name);
+  if (value === false) {
     throw new Fault(
       'invalid_request',
       'doors.acp is false in the configuration: take that line out to serve an editor',
     );
   }
+  const { configSchema } = acp.parts.door;
+  const section = checkSection(configSchema as TSchema, value ?? {}, config.where, ['doors', acp.name]) as Parameters<
+    typeof acp.parts.door.open
+  >[0];
   const doors = Object.fromEntries(adapters.flatMap(({ name, parts }) => (parts.door ? [[name, false as const]] : [])));
   const gateway = await startGateway({ ...config, doors }, { recoversOrphans: false, listens: false });
   const endSupervision = superviseIn(config.dataDir);
@@ -36,7 +42,7 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   try {
     const door = acp.parts.door.open(
-      { ...own.section, ...(agent && { agent }), ...(persona && { persona }) },
+      { ...section, ...(agent && { agent }), ...(persona && { persona }) },
       { ...gateway.deps, name: 'acp' },
     );
     await door.serve?.(gateway.core.bridge, {
