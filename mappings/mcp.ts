@@ -27,7 +27,11 @@ export const META = {
   relatedTask: `${PREFIX}related-task`,
 } as const;
 /** The `_meta` members in which two of our gateways exchange data about a call. */
-export const OWN_META = { caller: 'dev.tollbridge/caller', act: 'dev.tollbridge/act' } as const;
+export const OWN_META = {
+  caller: 'dev.tollbridge/caller',
+  act: 'dev.tollbridge/act',
+  unavailable: 'dev.tollbridge/unavailable',
+} as const;
 export const TASKS_EXTENSION = `${PREFIX}tasks`;
 
 /**

@@ -84,6 +84,7 @@ export { check, validator } from './model/validate.ts';
 export { asText, beginning } from './model/values/as-text.ts';
 export { isObject } from './model/values/is-object.ts';
 export { LruMap } from './model/values/lru-map.ts';
+export { mostOf } from './model/values/most-of.ts';
 export { own } from './model/values/own.ts';
 export { anySignal } from './model/values/signals.ts';
 export { visibleLine, visibleText } from './model/values/visible-text.ts';

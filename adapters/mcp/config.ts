@@ -67,6 +67,8 @@ export const upstreamSchema = Type.Object(
     era: Optional(ClosedWord(['auto', 'legacy', 'modern'])),
     /** The HTTP transport; `sse` is the transport of 2024-11-05, which `auto` tries when the newer one is missing. */
     transport: Optional(ClosedWord(['auto', 'streamable', 'sse'])),
+    /** How long the server may take to start and open a session; a program that is installed first needs it. */
+    start_timeout_ms: Optional(Ms),
     /** How long a request may go without a frame from the server; progress restarts the timer. */
     timeout_ms: Optional(Ms),
     /** How long a request may take with all the progress in the world. */
@@ -154,6 +156,7 @@ export interface UpstreamSettings {
   readonly gateway: boolean;
   readonly effects: Readonly<Record<string, Effect>>;
   readonly era: 'auto' | 'legacy' | 'modern';
+  readonly startMs: number;
   readonly timeoutMs: number;
   readonly longestMs: number;
 }
@@ -165,6 +168,7 @@ export function upstreamSettings(config: UpstreamConfig): UpstreamSettings {
     effects: config.effects ?? {},
     // The oldest transport is older than the newer era.
     era: config.transport === 'sse' ? 'legacy' : (config.era ?? 'auto'),
+    startMs: config.start_timeout_ms ?? 2 * MINUTE,
     timeoutMs: config.timeout_ms ?? MINUTE,
     longestMs: config.longest_ms ?? 30 * MINUTE,
   };

@@ -170,7 +170,12 @@ export function createCore(deps: CoreDeps): Core {
   const servedBy = () => (held ? instance : undefined);
   let sweep: NodeJS.Timeout | undefined;
 
-  const toolChanges = createToolChanges(() => mounted.tools, store, logger);
+  const toolChanges = createToolChanges(
+    () => mounted.tools,
+    store,
+    logger,
+    (server) => tools.again(server),
+  );
   let endings: Endings | undefined;
   const unobserved = createLog({
     store,
@@ -203,7 +208,7 @@ export function createCore(deps: CoreDeps): Core {
   const access = createAccess(store, vaults);
   const hash = (value: Json) => issuer.hash(value);
   const context: Context = { store, log, access, clock, ids, hash, logRoot: (events) => issuer.logRoot(events) };
-  const tools = createTools(() => mounted.tools, hash);
+  const tools = createTools(() => mounted.tools, hash, logger);
   const pins = createPins({ ...context, tools });
   const sessionInputs = createSessionInputs({
     access,
@@ -436,6 +441,10 @@ export function createCore(deps: CoreDeps): Core {
       async servers(actor) {
         requireReadScope(actor, 'skill');
         return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));
+      },
+      async serverStates(actor) {
+        requireReadScope(actor, 'skill');
+        return tools.states();
       },
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),
       async agents(actor) {

@@ -9,7 +9,7 @@ import type { JsonObject } from '../model/schema.ts';
 import type { ActResult, AgentFace } from './agents.ts';
 import type { InputCommand } from './session-inputs.ts';
 import type { Closable, EventRange, ListQuery, Missing, Row } from './store.ts';
-import type { ToolBackend } from './tools.ts';
+import type { ToolBackend, ToolServerState } from './tools.ts';
 import type { SecretUser } from './vaults.ts';
 
 export interface FrontDoor {
@@ -74,6 +74,8 @@ export interface Bridge {
   visible(actor: Actor, workspaceId: string, one?: Skill): Promise<readonly Skill[]>;
   /** Servers that accept requests in their own protocol. Policy decides on each request when it is made. */
   servers(actor: Actor): Promise<readonly string[]>;
+  /** Which of the servers answer, as of the last time their tools were listed. */
+  serverStates(actor: Actor): Promise<readonly ToolServerState[]>;
   /**
    * Calls `listener` when the tool list may have changed, until the returned function is called. Servers are subscribed to only for
    * watchers that want their changes too, which is the default.

@@ -36,7 +36,7 @@ export type {
 
 // ---- Client side: tool backends ----
 
-export type { PassedRequest, ReferenceOf, RequestContext, ToolBackend } from './tools.ts';
+export type { PassedRequest, ReferenceOf, RequestContext, ToolBackend, ToolServerState } from './tools.ts';
 
 // ---- Policy: decisions and quotas ----
 

@@ -65,4 +65,14 @@ export function createResponseTimeout(parent: StopSignal, silentMs: number, long
   };
 }
 
+/** The value, unless the signal fires first: for values that others wait for too, so that nobody gives them up for all. */
+export function unlessStopped<T>(what: Promise<T>, signal: StopSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(new Fault('client_closed', 'the request was given up'));
+    if (signal.aborted) return stop();
+    signal.addEventListener('abort', stop, { once: true });
+    what.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}
+
 const LONGEST_TIMER = 2 ** 31 - 1;

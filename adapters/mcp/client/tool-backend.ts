@@ -31,7 +31,7 @@ import { createEras } from './eras.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
 import { SessionRefused } from './legacy-session.ts';
 import { createModernPeer } from './modern-peer.ts';
-import { createResponseTimeout, type ResponseTimeout } from './timeout.ts';
+import { createResponseTimeout, type ResponseTimeout, unlessStopped } from './timeout.ts';
 import { createToolCatalog } from './tool-catalog.ts';
 import { CLIENT_INFO, type Transport, transportFor } from './transport/create-transport.ts';
 import type { Opened, Unasked, Wire } from './transport/transport.ts';
@@ -60,7 +60,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     (context) => view.level(context),
     () => `m${++count}`,
   );
-  const legacy = createLegacyPeers(openWire, { ...CLIENT_INFO }, POOL_IDLE_MS, refused);
+  const legacy = createLegacyPeers(
+    openWire,
+    { ...CLIENT_INFO },
+    { idleMs: POOL_IDLE_MS, startMs: settings.startMs },
+    refused,
+  );
   const legacyTasks = createLegacyTasks({
     peer: modern,
     level: (context) => view.level(context),
@@ -86,15 +91,20 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     const timeout = createResponseTimeout(signal, FOREVER_MS, FOREVER_MS);
     const context = { ...backgroundContext(), notify: (frame: Notice) => noted(frame) };
     try {
-      if ((await eras.own()) === 'modern') {
+      const era = await eras.own();
+      if (!catalog.fresh) await refresh();
+      if (era === 'modern') {
         const notifications = Object.fromEntries(CHANGES.map(({ wish }) => [wish, true]));
-        await modern.call('subscriptions/listen', { notifications }, context, timeout);
+        await modern.call('subscriptions/listen', { notifications }, context, timeout).finally(() => catalog.changed());
         return;
       }
       while (!signal.aborted) {
         const session = await (legacy.any()?.session ?? legacy.of(context, timeout));
+        if (!catalog.fresh) await refresh();
         // Used again before it has rested for too long.
-        await Promise.race([session.gone, pause(POOL_IDLE_MS / 2, undefined, { signal, ref: false })]);
+        const rested = pause(POOL_IDLE_MS / 2, true, { signal, ref: false });
+        // What the server announced from now on was not heard.
+        if (!(await Promise.race([session.gone.then(() => false), rested]))) catalog.changed();
       }
     } finally {
       timeout.end();
@@ -194,7 +204,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     context: McpRequestContext,
     timeout: ResponseTimeout,
   ): Promise<FrameOutcome> {
-    if ((await eras.of(context)) === 'modern') return await talkModern(method, params, context, timeout);
+    const found = eras.of(context);
+    const era = found instanceof Promise ? await timeout.during(unlessStopped(found, timeout.signal)) : found;
+    if (era === 'modern') return await talkModern(method, params, context, timeout);
     if (context.era === 'modern') return await converted(method, params, context, timeout);
     try {
       return await talkLegacy(method, params, context, timeout);
@@ -317,10 +329,17 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   }
 
   let pendingList: Promise<void> | undefined;
+  function refresh(): Promise<void> {
+    pendingList ??= readCatalog().finally(() => {
+      pendingList = undefined;
+    });
+    return pendingList;
+  }
+
   /** Reads all pages, through an open session where there is one. */
   async function readCatalog(): Promise<void> {
     const context = backgroundContext();
-    const signal = AbortSignal.timeout(settings.timeoutMs);
+    const signal = AbortSignal.timeout(settings.startMs + settings.timeoutMs);
     const all: Json[] = [];
     const wanted = catalog.stale();
     const found = wanted === 'modern' ? undefined : legacy.any(wanted);
@@ -331,6 +350,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const outcome = session
         ? await session.call('tools/list', params, context, timeout).finally(() => timeout.end())
         : await exchange('tools/list', params, context, signal);
+      // A server without tools has prompts or resources.
+      if ('error' in outcome && outcome.error.code === CODES.methodNotFound) break;
       if ('error' in outcome) throw new RpcError({ code: outcome.error.code, message: outcome.error.message });
       const { tools, nextCursor } = outcome.result;
       all.push(...(Array.isArray(tools) ? tools : []));
@@ -360,12 +381,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     name,
     pinned: true,
     async list() {
-      if (!catalog.fresh) {
-        pendingList ??= readCatalog().finally(() => {
-          pendingList = undefined;
-        });
-        await pendingList;
-      }
+      if (!catalog.fresh) await refresh();
       return catalog.skills();
     },
     effect(tool) {

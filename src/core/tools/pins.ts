@@ -68,7 +68,8 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
   }
 
   async function refusal({ tool, server, definition }: DefinedAction, called: boolean): Promise<Decision | undefined> {
-    const found = await tools.find(tool, server);
+    const listed = called ? undefined : tools.known(tool, server);
+    const found = listed ?? (await tools.find(tool, server));
     if (!found?.pinned || found.definition !== definition) return undefined;
     const pin = await pinOf(found, called);
     if (pin.version === definition) return undefined;

@@ -47,7 +47,9 @@ export async function isToolVisible(
   tool: string,
   server: string | undefined,
 ): Promise<boolean> {
-  const found = await tools.find(tool, server).catch(() => undefined);
+  // Only a server whose list is not known is asked: one that is slow must not hold up the tools of the others.
+  const listed = server === undefined ? undefined : tools.known(tool, server);
+  const found = listed ?? (await tools.find(tool, server).catch(() => undefined));
   if (!found) return false;
   const attributes = found.attributes('');
   const { verdict } = await gate({

@@ -1,8 +1,10 @@
 /** Tools of several servers: found by name without reading everything, and listed anew only when a person says something else. */
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createTools } from '../../../../src/core/tools/catalog.ts';
 import type { Skill } from '../../../../src/model/resources.ts';
-import type { ToolBackend } from '../../../../src/ports/index.ts';
+import type { Logger, ToolBackend } from '../../../../src/ports/index.ts';
+
+const QUIET: Logger = { info() {}, warn() {}, error() {} };
 
 const skill = (name: string, description = name): Skill => ({
   id: `skill_${name}`,
@@ -33,6 +35,7 @@ test('the list stays the same until a server has another, or another server is t
   const tools = createTools(
     () => backends,
     () => 'hash',
+    QUIET,
   );
   const first = await tools.list();
   expect(first.map(({ name, source }) => [name, source])).toEqual([
@@ -54,6 +57,7 @@ test('a tool is found as it is now, and the first of one name is the one', async
   const tools = createTools(
     () => [a],
     () => 'hash',
+    QUIET,
   );
   expect((await tools.find('one'))?.skill.description).toBe('first');
   expect(await tools.find('two')).toBeUndefined();
@@ -62,16 +66,53 @@ test('a tool is found as it is now, and the first of one name is the one', async
   expect(await tools.find('one')).toBeUndefined();
 });
 
-test('a server that is away is left out of the list for as long as it is', async () => {
+test('a server that is away is listed as it was, and marked for as long as it is', async () => {
   const a = serverOf('a', [skill('one')]);
   const tools = createTools(
     () => [a],
     () => 'hash',
+    QUIET,
   );
   expect(await tools.list()).toHaveLength(1);
   const { list } = a;
   a.list = () => Promise.reject(new Error('away'));
-  expect(await tools.list()).toEqual([]);
-  a.list = list;
   expect(await tools.list()).toHaveLength(1);
+  expect(tools.states()).toEqual([
+    { name: 'a', state: 'unavailable', since: expect.any(String), reason: expect.any(String) },
+  ]);
+  // An act is not decided by a list that may be old.
+  await expect(tools.find('one', 'a')).rejects.toThrow('does not say which tools it has');
+  a.list = list;
+  tools.again('a');
+  expect(await tools.list()).toHaveLength(1);
+  expect(tools.states()).toMatchObject([{ name: 'a', state: 'ready' }]);
+});
+
+test('a server that hangs is waited for once, and not at all for a tool of another', async () => {
+  const a = serverOf('a', [skill('one')]);
+  let answer: (skills: readonly Skill[]) => void = () => {};
+  const hangs = serverOf('hangs', []);
+  hangs.list = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  const tools = createTools(
+    () => [hangs, a],
+    () => 'hash',
+    QUIET,
+  );
+  expect((await tools.list()).map(({ name }) => name)).toEqual(['one']);
+  expect(tools.states()).toMatchObject([
+    { name: 'hangs', state: 'starting' },
+    { name: 'a', state: 'ready' },
+  ]);
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  // No time passes here: it would wait for ever for the server that hangs.
+  expect((await tools.list()).map(({ name }) => name)).toEqual(['one']);
+  expect((await tools.find('one', 'a'))?.server).toBe('a');
+  expect(tools.known('one', 'a')?.server).toBe('a');
+  answer([]);
+  hangs.list = async () => [skill('late')];
+  expect((await tools.list()).map(({ name }) => name)).toEqual(['late', 'one']);
 });
