@@ -32,7 +32,7 @@ import type {
   ToolBackend,
   VaultAccess,
 } from '../ports/index.ts';
-import { createAccess, requireCommandScope, requireReadScope } from './access.ts';
+import { createAccess, holds, requireCommandScope, requireReadScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
 import { createActs } from './actions/execute.ts';
@@ -443,7 +443,8 @@ export function createCore(deps: CoreDeps): Core {
         return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));
       },
       async serverStates(actor) {
-        requireReadScope(actor, 'skill');
+        // Who reads the metrics learns which servers answer, and nothing of their tools.
+        if (!holds(actor, 'metrics:read')) requireReadScope(actor, 'skill');
         return tools.states();
       },
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),

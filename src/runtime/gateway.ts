@@ -144,6 +144,9 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     if (console)
       opened.unshift(await consoleDoor({ http: deps.http, log: logger, clock: systemClock, services }).open(bridge));
     const { url } = await http.listen();
+    // Servers start before the first client asks for their tools; nobody waits for them here.
+    if (doors.includes('mcp'))
+      void bridge.tools(actor).catch((cause) => logger.warn({ err: cause }, 'tools could not be listed'));
     const recipients = await recipientsOf(config, deps.secret, (name, ask) => {
       return `${config.publicUrl ?? url}${LINK_PATH}/${links.token(name, ask)}`;
     });

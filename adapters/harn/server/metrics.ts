@@ -1,10 +1,13 @@
 /** A handful of numbers about this door, in Prometheus text. No label ever holds an id or a name a caller chose. */
+import type { ToolServerState } from '../../../src/index.ts';
+
 export interface Metrics {
   answered(operation: string, status: number, seconds: number): void;
   streamOpened(kind: StreamKind): void;
   streamClosed(kind: StreamKind, cutOff: boolean): void;
   eventsSent(count: number): void;
-  text(): string;
+  /** `servers` are named by the configuration. */
+  text(servers: readonly ToolServerState[]): string;
 }
 export type StreamKind = 'sse' | 'websocket';
 
@@ -32,7 +35,7 @@ export function createMetrics(): Metrics {
     eventsSent(count) {
       sent += count;
     },
-    text() {
+    text(servers) {
       const { rss, heapUsed } = process.memoryUsage();
       return [
         '# HELP tollbridge_http_requests_total Requests answered, by operation and status.',
@@ -51,6 +54,11 @@ export function createMetrics(): Metrics {
         '# HELP tollbridge_events_sent_total Events written to followers.',
         '# TYPE tollbridge_events_sent_total counter',
         `tollbridge_events_sent_total ${sent}`,
+        '# HELP tollbridge_tool_server_up Whether a tool server answered when it was last asked for its tools.',
+        '# TYPE tollbridge_tool_server_up gauge',
+        ...servers.flatMap(({ name, state }) =>
+          state === 'unknown' ? [] : [`tollbridge_tool_server_up{server="${name}"} ${Number(state === 'ready')}`],
+        ),
         '# HELP process_resident_memory_bytes Resident memory.',
         '# TYPE process_resident_memory_bytes gauge',
         `process_resident_memory_bytes ${rss}`,

@@ -99,7 +99,10 @@ export function discoveryRoutes(context: RouteContext): Pick<Routes, Ids> {
       const { ok, dependencies } = await health();
       return { body: { ok, status: ok ? 'ok' : 'unavailable', version: VERSION, dependencies } };
     },
-    getMetrics: async () => ({ bytes: metrics.text(), type: 'text/plain; version=0.0.4; charset=utf-8' }),
+    getMetrics: async ({ actor }) => ({
+      bytes: metrics.text(await context.bridge.serverStates(actor)),
+      type: 'text/plain; version=0.0.4; charset=utf-8',
+    }),
   };
 }
 
