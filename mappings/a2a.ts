@@ -2,7 +2,9 @@
  * A2A 1.0 ↔ canonical: states, roles, parts, stream events, operations on each binding, and errors on each binding (as of
  * 1.0.1), spelled as on the wire.
  */
+import { leaveOut } from '../src/model/events.ts';
 import type { FaultKind } from '../src/model/faults.ts';
+import type { EventKind } from '../src/model/payloads.ts';
 import { ROLES, TASK_STATES, VISIBILITIES, type Visibility } from '../src/model/words.ts';
 import { frameTable } from './frames.ts';
 import { table } from './row.ts';
@@ -123,7 +125,7 @@ export const REMOTE_EVENTS = [
 ] as const;
 
 /** Sent only to clients that requested the activity extension, as metadata of a status update. */
-export const ACTIVITY: readonly string[] = [
+export const ACTIVITY = [
   'tool.requested',
   'tool.approved',
   'tool.denied',
@@ -134,7 +136,23 @@ export const ACTIVITY: readonly string[] = [
   'vendor.tollbridge.side_effect',
   'agent.reasoning_summary',
   'agent.handoff',
-];
+] as const satisfies readonly EventKind[];
+
+/** Never sent. */
+export const NOT_SENT = {
+  ...leaveOut(
+    'another event of the task says it: its state, the message, or the call',
+    'user.cancel_requested agent.tool_use agent.tool_result agent.mcp_tool_use tool.approval_required vendor.tollbridge.decided vendor.tollbridge.ask_used',
+  ),
+  ...leaveOut(
+    'agents are opaque: how a task is worked on, and what the gateway notes about it, stays inside',
+    'agent.memory_read agent.memory_write artifact.updated artifact.linked artifact.redacted span.started span.updated span.completed span.failed vendor.tollbridge.checkpoint vendor.tollbridge.quota_used vendor.tollbridge.quota_warned vendor.tollbridge.note vendor.tollbridge.tainted vendor.tollbridge.recovered vendor.tollbridge.passthrough vendor.tollbridge.frame_refused vendor.tollbridge.alarm vendor.tollbridge.remote_decided vendor.tollbridge.answer_refused',
+  ),
+  ...leaveOut(
+    'not about the work of one task',
+    'session.created session.closed session.message_appended session.compacted session.truncated session.thread_forked session.thread_merged session.replayed branch.created branch.updated branch.merged branch.abandoned connector.delivery_received connector.delivery_deduped connector.normalized connector.task_submitted connector.failed receipt.issued receipt.verified receipt.verification_failed replay.started replay.event_replayed replay.completed replay.failed vendor.tollbridge.login_failed vendor.tollbridge.policy_loaded vendor.tollbridge.config_loaded vendor.tollbridge.resource_created vendor.tollbridge.resource_updated vendor.tollbridge.resource_deleted vendor.tollbridge.tree_head vendor.tollbridge.bound',
+  ),
+};
 
 /** The values of the visibility extension for a part or a whole message; any other value is refused. */
 export const VISIBILITY: readonly Visibility[] = VISIBILITIES;

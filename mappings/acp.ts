@@ -3,6 +3,7 @@
  * `acp-harn.ts`.
  */
 import type { ActionKind } from '../src/model/actions.ts';
+import { leaveOut } from '../src/model/events.ts';
 import type { FaultKind } from '../src/model/faults.ts';
 import { type AutonomyTier, EFFECTS, type Effect } from '../src/model/words.ts';
 import { type FrameKind, frameTable, type Handling, type Judgement } from './frames.ts';
@@ -198,6 +199,26 @@ export const UPDATES = [
   { wire: 'session_message_chunk', dir: '->', facts: ['vendor.acp.session_message'], why: 'as session_message' },
 ] as const satisfies readonly WireRow[];
 export type UpdateKind = (typeof UPDATES)[number]['wire'];
+/** Events that have no update of their own. */
+export const NOT_UPDATED = {
+  ...leaveOut(
+    'the answer to the prompt, the dialog of a question, or the update of the call says it',
+    'user.input_submitted user.tool_confirmation user.cancel_requested agent.tool_result tool.approval_required task.submitted task.started task.input_required task.auth_required task.status_changed vendor.tollbridge.ask_opened vendor.tollbridge.ask_closed vendor.tollbridge.ask_used',
+  ),
+  ...leaveOut(
+    'rendered only where the agent sent an update for it, which is passed on as it came',
+    'agent.memory_read agent.memory_write artifact.updated artifact.linked artifact.redacted span.started span.completed span.failed vendor.tollbridge.usage vendor.tollbridge.side_effect vendor.tollbridge.checkpoint',
+  ),
+  ...leaveOut(
+    'kept for auditors, who read the log',
+    'vendor.tollbridge.quota_used vendor.tollbridge.quota_warned vendor.tollbridge.tainted vendor.tollbridge.recovered vendor.tollbridge.passthrough vendor.tollbridge.frame_refused vendor.tollbridge.alarm vendor.tollbridge.remote_decided vendor.tollbridge.answer_refused',
+  ),
+  ...leaveOut(
+    'not about the work of one task',
+    'session.created session.closed session.message_appended session.truncated session.thread_forked session.thread_merged session.replayed branch.created branch.updated branch.merged branch.abandoned connector.delivery_received connector.delivery_deduped connector.normalized connector.task_submitted connector.failed receipt.issued receipt.verified receipt.verification_failed replay.started replay.event_replayed replay.completed replay.failed vendor.tollbridge.login_failed vendor.tollbridge.policy_loaded vendor.tollbridge.config_loaded vendor.tollbridge.resource_created vendor.tollbridge.resource_deleted vendor.tollbridge.tree_head vendor.tollbridge.bound',
+  ),
+};
+
 /** The event name for an update without a row: it is kept whole and not interpreted. */
 export const UNKNOWN_UPDATE = 'vendor.acp.update';
 

@@ -3,7 +3,9 @@
  * did; the rows say how each question and report is handled here.
  */
 import type { ActionKind } from '../src/model/actions.ts';
+import { leaveOut } from '../src/model/events.ts';
 import type { FaultKind } from '../src/model/faults.ts';
+import type { EventKind } from '../src/model/payloads.ts';
 import { ARTIFACT_KINDS, type Effect, TASK_STATES, VERDICTS, type Verdict } from '../src/model/words.ts';
 import { type FrameRow, frameTable } from './frames.ts';
 import { table } from './row.ts';
@@ -229,7 +231,7 @@ export const TASK_ITEM_STATES = ['pending', 'in_progress', 'completed', 'failed'
 
 export const VERIFICATION_STATES = ['pending', 'running', 'passed', 'failed', 'skipped', 'needs_review'] as const;
 /** The event for each state of a check. A check that has not ended produces no event. */
-export const checkEvent: Readonly<Partial<Record<(typeof VERIFICATION_STATES)[number], string>>> = {
+export const checkEvent: Readonly<Partial<Record<(typeof VERIFICATION_STATES)[number], EventKind>>> = {
   passed: 'span.completed',
   skipped: 'span.completed',
   needs_review: 'span.completed',
@@ -342,3 +344,23 @@ export const faults = {
   deadline_exceeded: -32603,
   not_implemented: -32601,
 } as const satisfies Record<FaultKind, number>;
+
+/** Events that a harness is not notified of. */
+export const NOT_NOTIFIED = {
+  ...leaveOut(
+    'a harness is asked about an act before it runs, and learns its result from post_action',
+    'tool.requested tool.approval_required tool.approved tool.denied agent.tool_use agent.tool_result agent.mcp_tool_use vendor.tollbridge.decided vendor.tollbridge.ask_opened vendor.tollbridge.ask_closed vendor.tollbridge.ask_used vendor.tollbridge.answer_refused vendor.tollbridge.side_effect vendor.tollbridge.alarm vendor.tollbridge.remote_decided',
+  ),
+  ...leaveOut(
+    'only whole messages of the agent are sent',
+    'user.message user.input_submitted user.tool_confirmation user.cancel_requested agent.reasoning_summary vendor.tollbridge.message_delta',
+  ),
+  ...leaveOut(
+    'AHP has no event for it',
+    'agent.handoff agent.memory_read agent.memory_write session.message_appended session.compacted session.truncated session.thread_forked session.thread_merged session.replayed branch.created branch.updated branch.merged branch.abandoned artifact.created artifact.updated artifact.linked artifact.redacted span.started span.updated span.completed span.failed vendor.tollbridge.usage vendor.tollbridge.quota_used vendor.tollbridge.quota_warned vendor.tollbridge.checkpoint vendor.tollbridge.note vendor.tollbridge.tainted vendor.tollbridge.recovered vendor.tollbridge.passthrough vendor.tollbridge.frame_refused',
+  ),
+  ...leaveOut(
+    'not about the work of one agent',
+    'connector.delivery_received connector.delivery_deduped connector.normalized connector.task_submitted connector.failed receipt.issued receipt.verified receipt.verification_failed replay.started replay.event_replayed replay.completed replay.failed vendor.tollbridge.login_failed vendor.tollbridge.policy_loaded vendor.tollbridge.config_loaded vendor.tollbridge.resource_created vendor.tollbridge.resource_updated vendor.tollbridge.resource_deleted vendor.tollbridge.tree_head vendor.tollbridge.bound',
+  ),
+};

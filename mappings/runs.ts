@@ -2,6 +2,7 @@
  * Agent Harness v1, the runs API ↔ canonical. Words are spelled as on the wire. A run is a task as seen by a client that knows
  * only six states, three signals and one stream of events.
  */
+import { leaveOut } from '../src/model/events.ts';
 import type { FaultKind } from '../src/model/faults.ts';
 import { TASK_STATES } from '../src/model/words.ts';
 import { type RouteRow, routeTable } from './frames.ts';
@@ -71,16 +72,34 @@ export const EVENTS = [
 ] as const satisfies readonly EventRow[];
 export type RunEventType = (typeof EVENTS)[number]['wire'];
 
-/** Canonical families that the runs API does not show, and why. */
+/** Events that the runs API does not show. */
 export const NOT_RENDERED = {
-  'agent.memory_': 'memory is read over its own endpoints',
-  'artifact.': 'files have no word here; a step names those its message refers to',
-  'branch.': 'runs know no branches',
-  'connector.': 'runs know no connectors',
-  'replay.': 'a replay is a task of its own, and no run',
-  'receipt.': 'receipts are read at the canonical door',
-  'span.': 'a step is rendered as its text and its tools',
-} as const;
+  ...leaveOut(
+    'another event says it: the question, the answer, or the call',
+    'user.message user.input_submitted user.tool_confirmation agent.tool_use agent.tool_result agent.mcp_tool_use tool.approval_required tool.approved task.input_required task.auth_required task.status_changed vendor.tollbridge.ask_used',
+  ),
+  ...leaveOut('memory is read over its own endpoints', 'agent.memory_read agent.memory_write'),
+  ...leaveOut(
+    'files have no word here; a step names those its message refers to',
+    'artifact.created artifact.updated artifact.linked artifact.redacted',
+  ),
+  ...leaveOut(
+    'a step is rendered as its text and its tools',
+    'span.started span.updated span.completed span.failed agent.reasoning_summary agent.handoff vendor.tollbridge.usage vendor.tollbridge.side_effect vendor.tollbridge.checkpoint',
+  ),
+  ...leaveOut(
+    'runs know no branches, connectors, receipts or replays',
+    'branch.created branch.updated branch.merged branch.abandoned connector.delivery_received connector.delivery_deduped connector.normalized connector.task_submitted connector.failed receipt.issued receipt.verified receipt.verification_failed replay.started replay.event_replayed replay.completed replay.failed',
+  ),
+  ...leaveOut(
+    'not about the work of one run',
+    'session.created session.closed session.message_appended session.compacted session.truncated session.thread_forked session.thread_merged session.replayed session.created session.closed session.message_appended session.compacted session.truncated session.thread_forked session.thread_merged session.replayed vendor.tollbridge.login_failed vendor.tollbridge.policy_loaded vendor.tollbridge.config_loaded vendor.tollbridge.resource_created vendor.tollbridge.resource_updated vendor.tollbridge.resource_deleted vendor.tollbridge.tree_head vendor.tollbridge.bound',
+  ),
+  ...leaveOut(
+    'kept for auditors, who read the log',
+    'vendor.tollbridge.quota_used vendor.tollbridge.quota_warned vendor.tollbridge.note vendor.tollbridge.tainted vendor.tollbridge.frame_refused vendor.tollbridge.alarm vendor.tollbridge.remote_decided vendor.tollbridge.answer_refused',
+  ),
+};
 
 /** Members removed from a payload before it is shown. */
 export const REDACTED_MEMBERS = ['input', 'metadata', 'attachment_refs', 'sensitivity_tags'] as const;

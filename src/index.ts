@@ -22,7 +22,7 @@ export { ASK_STATES, AskRecord } from './model/asks.ts';
 export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, Fact } from './model/commands.ts';
 export { COMMANDS, DECLARED_KINDS, memoryRead, ProposedAction, ReplayOverride } from './model/commands.ts';
 export type { CoreEvent, Cursor, EventDraft, EventTable, Stream, VendorKind } from './model/events.ts';
-export { isEventKind, leaveOut, rowFor, vendorEvent, withMembers } from './model/events.ts';
+export { eventKind, isEventKind, leaveOut, leftOut, rowFor, vendorEvent, withMembers } from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
 export type * from './model/payloads.ts';
 export { Receipt } from './model/receipt.ts';

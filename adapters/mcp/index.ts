@@ -14,6 +14,7 @@ export const mcp = {
   },
 } satisfies Adapter;
 
+export { effectOf } from '../../mappings/mcp.ts';
 export { keptAs, REDIRECT, signedIn } from './client/auth/auth.ts';
 export type { OpenSignInPage } from './client/auth/sign-in.ts';
 export type { UpstreamConfig } from './config.ts';

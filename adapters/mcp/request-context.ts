@@ -47,6 +47,8 @@ export interface McpRequestContext {
   /** Something that belongs to this request. */
   notify(notice: Notice): void;
   readonly input: Input;
+  /** The call is sent to its server: it waits for no person any more. */
+  began?(): void;
   /** The server sent a frame that it may not send; the frame is dropped and the refusal is logged. */
   refused?(method: string, reason: string): void;
 }

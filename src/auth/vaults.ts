@@ -101,7 +101,7 @@ function learnAll(value: string, learn: (value: string) => void): void {
   if (!value.startsWith('{')) return;
   try {
     JSON.parse(value, (name, each) => {
-      if (/token|secret/i.test(name) && typeof each === 'string' && each.length >= SHORTEST) learn(each);
+      if (/token|secret/i.test(name) && typeof each === 'string' && each.length >= SHORTEST_SECRET) learn(each);
       return each;
     });
   } catch {
@@ -156,13 +156,13 @@ export async function listSecrets(
 }
 
 /** A shorter value occurs in ordinary text, so it could not be redacted without damaging that text. */
-const SHORTEST = 6;
+export const SHORTEST_SECRET = 6;
 
 export function requireLength(value: string, name: string): void {
-  if (value.length >= SHORTEST) return;
+  if (value.length >= SHORTEST_SECRET) return;
   throw new Fault(
     'invalid_request',
-    `the secret ${name} has fewer than ${SHORTEST} characters, too few to be redacted`,
+    `the secret ${name} has fewer than ${SHORTEST_SECRET} characters, too few to be redacted`,
   );
 }
 

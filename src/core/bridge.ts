@@ -66,6 +66,7 @@ import { createEndings, type Endings } from './tasks/end-task.ts';
 import { type Recovered, recover } from './tasks/recovery.ts';
 import { createRunner } from './tasks/runner.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
+import { createAcceptedEffects } from './tools/accepted.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
 import { createPins } from './tools/pins.ts';
@@ -210,6 +211,7 @@ export function createCore(deps: CoreDeps): Core {
   const context: Context = { store, log, access, clock, ids, hash, logRoot: (events) => issuer.logRoot(events) };
   const tools = createTools(() => mounted.tools, hash, logger);
   const pins = createPins({ ...context, tools });
+  const effectOf = createAcceptedEffects(store, hash);
   const sessionInputs = createSessionInputs({
     access,
     clock,
@@ -258,6 +260,7 @@ export function createCore(deps: CoreDeps): Core {
     asks,
     wholeActs,
     tools,
+    effectOf,
     taints,
     digest,
     read: deps.read,
@@ -434,7 +437,7 @@ export function createCore(deps: CoreDeps): Core {
         const data = await acts.policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
         const about = { actor, workspace_id: workspaceId, ...data };
         // The tool list does not depend on free disk space.
-        const deps = { tools, gate: judgeView, ids };
+        const deps = { tools, gate: judgeView, ids, effectOf };
         if (!one) return await visibleTools(deps, about);
         return (await isToolVisible(deps, about, one.name, one.source ?? undefined)) ? [one] : [];
       },

@@ -1,4 +1,5 @@
 /** All output of the demo agent, as facts whose ids are the same each time the same work is done. */
+import type { EventKind } from '../model/payloads.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import type { Sink, Work } from '../ports/index.ts';
 import { describeStep, type Step, stepFrom, textOf } from './script.ts';
@@ -31,7 +32,7 @@ export function createVoice({ work, sink, signal, said, stream }: VoiceDeps): Vo
   const { id } = work.task;
   const counts = { m: 0, n: 0 };
 
-  const emit = async (event: string, payload: JsonObject): Promise<void> => {
+  const emit = async (event: EventKind, payload: JsonObject): Promise<void> => {
     await sink.emit({ event, payload });
   };
 

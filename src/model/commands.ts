@@ -1,7 +1,8 @@
 /** Commands: all requests a door may make of the bridge. Each is one verb with a checked body; the schemas are the doors' contract. */
 
 import { ACTION_KINDS, type Actor } from './actions.ts';
-import type { RedactionMark } from './payloads.ts';
+import type { VendorKind } from './events.ts';
+import type { EventKind, RedactionMark } from './payloads.ts';
 import { Failure, type Memory, MessageInput, Pointer } from './resources.ts';
 import {
   ClosedWord,
@@ -85,7 +86,7 @@ export type ProposedAction = Static<typeof ProposedAction>;
 
 /** A fact reported about work in progress. Lifecycle events cannot be reported; only commands cause them. */
 export const FactShape = Type.Object({
-  event: NonEmpty,
+  event: Type.Unsafe<EventKind | VendorKind>(NonEmpty),
   payload: OpenObject,
   ext: Optional(OpenObject),
   span_id: Optional(Type.String()),
@@ -304,6 +305,8 @@ export interface CommandEnvelope {
   readonly signal?: AbortSignal;
   /** For the same commands: the request context, handed unread to the backend that runs the call. */
   readonly context?: object;
+  /** For `tool.call`: fires when nobody waits for the call any more, so that an open question about it is closed. */
+  readonly withdrawn?: AbortSignal;
   /** For `action.propose` and `tool.call`: called with the id of the question that people are asked about the act. */
   readonly asked?: (askId: string) => void;
 }

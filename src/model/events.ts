@@ -50,6 +50,12 @@ export function vendorEvent(kind: string): VendorKind {
   if (isEventKind(kind)) throw new TypeError(`${kind} is one of our kinds`);
   return kind as VendorKind;
 }
+
+/** The kind that an event from outside has by its name: one of ours or another vendor's. */
+export function eventKind(name: string): EventKind | VendorKind {
+  return isEventKind(name) ? name : vendorEvent(name);
+}
+
 /** A kind that a reader of events leaves out, and why. */
 export interface LeftOut {
   readonly leftOut: string;
@@ -63,6 +69,16 @@ export function leaveOut<const Kinds extends string>(
 ): { readonly [K in Words<Kinds>]: LeftOut } {
   const rows = kinds.split(' ').map((kind) => [kind, { leftOut: why }] as const);
   return Object.fromEntries(rows) as { readonly [K in Words<Kinds>]: LeftOut };
+}
+
+/**
+ * For the `default` of a `switch` over kinds: nothing is rendered. Does not compile while a kind is neither a case nor in the table.
+ */
+export function leftOut<Kind extends EventKind>(
+  _table: Readonly<Record<Kind, LeftOut>>,
+  _kind: NoInfer<Kind> | VendorKind,
+): never[] {
+  return [];
 }
 
 /** One row per kind, so that a new kind does not compile until each reader has said what it does with it. */

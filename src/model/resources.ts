@@ -340,6 +340,10 @@ export const PermissionRule = resource('permission_rule', {
   reason: Optional(MaybeText),
   created_by: NonEmpty,
   expires_at: Optional(MaybeTime),
+  /** Only tools of this server. */
+  server: Optional(MaybeText),
+  /** It also holds in sessions that have read untrusted content: it was given in one. */
+  tainted: Optional(Type.Boolean()),
   /** The author may approve acts of its own work. */
   own: Optional(Type.Boolean()),
   tenant_id: Optional(MaybeText),

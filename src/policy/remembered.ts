@@ -90,7 +90,7 @@ export function createRememberedPolicy({ inner, store, read, clock }: Remembered
   /** Whether the author of the rule would be permitted to answer this very question. */
   async function mayAnswer(rule: PermissionRule, action: Action, { ask }: Decision): Promise<boolean> {
     // A tainted session has read untrusted content, so its request may come from that content.
-    if (action.attributes?.tainted) return false;
+    if (action.attributes?.tainted && !rule.tainted) return false;
     if (ask?.to?.length && !ask.to.includes(rule.created_by)) return false;
     if (action.actor.id === rule.created_by) return false;
     if (rule.own || !action.task_id) return true;
@@ -163,6 +163,7 @@ function toRule(rule: PermissionRule): RuleSpec {
     id,
     when: {
       ...(tool !== '*' && { tool }),
+      ...(rule.server && { server: rule.server }),
       ...TESTS.get(rule.class)?.(target, allow),
       ...(field && { [field]: value }),
       ...(tenant_id && { tenant: tenant_id }),

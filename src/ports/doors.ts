@@ -33,6 +33,8 @@ export interface StreamClient {
   readonly person?: Actor;
   /** The session of ours that the client works in. */
   readonly session?: string | undefined;
+  /** The same for all processes that one client starts, as it does for each of its servers: they share a session, and its taint. */
+  readonly conversation?: string | undefined;
   /** The one tool server it reaches, for a door that serves several. */
   readonly server?: string;
   /** Ends the connection, as the end of the input does. */

@@ -35,7 +35,6 @@ import type {
   VaultAccess,
 } from '../ports/index.ts';
 import { createIssuer } from '../receipt/build/issuer.ts';
-import { createRecentLeaves, type RecentLeaves } from '../receipt/merkle/recent-leaves.ts';
 import { comparableHash, comparableText } from '../receipt/seal/canonical-json.ts';
 import { type Keyring, openKeyring } from '../receipt/seal/keys.ts';
 import { createStoredVerifier } from '../receipt/verify/stored.ts';
@@ -96,8 +95,6 @@ export interface CoreRuntime extends Omit<Core, 'remount'> {
   readonly store: Store;
   /** Writes events of the process itself, without secrets; nothing else may commit to the store. */
   readonly log: Pick<Log, 'commit'>;
-  /** Leaves of the events committed by this process, for the tree over the log. */
-  readonly leaves: RecentLeaves;
   readonly keyring: Keyring;
   readonly policy: ReloadablePolicy;
   readonly permissions: Permissions;
@@ -151,14 +148,12 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const own: readonly PolicyEngine[] = [createPersonaEngine(), createQuotaEngine({ clock }), rules];
   /** Written by `remount` only; the chain reads it for each decision. */
   const mounted = { engines: [...own, ...(options.engines ?? [])] };
-  const leaves = createRecentLeaves();
   const issuer =
     options.replace?.issuer ??
     createIssuer({
       signer,
       issuer: { id: 'tollbridge', kind: 'harness', name: 'Tollbridge', version: VERSION },
       source: 'tollbridge',
-      leaves,
     });
   const verifier = createStoredVerifier({ store, keys: () => keyring.jwks() });
   const policy = createRememberedPolicy({
@@ -199,7 +194,6 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     permissions: createPermissions({ policy, policyData, read: readAct, ids, version: () => rules.version ?? '' }),
     store,
     log,
-    leaves,
     keyring,
     policy: {
       ...rules,

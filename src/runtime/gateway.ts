@@ -49,11 +49,14 @@ export interface GatewayOptions {
    * processes.
    */
   readonly recoversOrphans?: boolean;
+  /** False for a process whose only client is the program that started it: no port is opened. */
+  readonly listens?: boolean;
 }
 
 export interface Gateway extends Closable {
   readonly core: CoreRuntime;
   readonly deps: Deps;
+  /** Empty when it does not listen. */
   readonly url: string;
   /**
    * For a reader of this process's output: full access until the process ends. Undefined where unauthenticated callers
@@ -68,7 +71,7 @@ export interface Gateway extends Closable {
 }
 
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
-  const { journal, adapters = everyAdapter, recoversOrphans = true } = options;
+  const { journal, adapters = everyAdapter, recoversOrphans = true, listens = true } = options;
   const local = isLoopback(config.host);
   if (!local) await requireAuthOffLoopback(config);
   const mounts = mountsOf(config, adapters);
@@ -143,13 +146,13 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     const console = doors.includes('harn');
     if (console)
       opened.unshift(await consoleDoor({ http: deps.http, log: logger, clock: systemClock, services }).open(bridge));
-    const { url } = await http.listen();
+    const { url } = listens ? await http.listen() : http;
     // Servers start before the first client asks for their tools; nobody waits for them here.
-    if (doors.includes('mcp'))
+    if (listens && doors.includes('mcp'))
       void bridge.tools(actor).catch((cause) => logger.warn({ err: cause }, 'tools could not be listed'));
-    const recipients = await recipientsOf(config, deps.secret, (name, ask) => {
-      return `${config.publicUrl ?? url}${LINK_PATH}/${links.token(name, ask)}`;
-    });
+    const reachable = config.publicUrl ?? url;
+    const linkTo = (name: string, ask: string) => `${reachable}${LINK_PATH}/${links.token(name, ask)}`;
+    const recipients = await recipientsOf(config, deps.secret, reachable ? linkTo : undefined);
     if (recipients.length > 0)
       opened.unshift(openWebhooks({ bridge, actor, recipients, clock: systemClock, log: logger, pause }));
     let closed: Promise<void> | undefined;
@@ -158,7 +161,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       deps,
       url,
       token,
-      consoleLink: local && console ? async () => consoleLink(config.publicUrl ?? url, sessions) : undefined,
+      consoleLink: local && console ? async () => consoleLink(reachable, sessions) : undefined,
       recovered,
       waiting,
       close() {
@@ -249,11 +252,11 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, unde
 async function recipientsOf(
   { webhooks }: Config,
   secret: Deps['secret'],
-  linkTo: (name: string, askId: string) => string,
+  linkTo: ((name: string, askId: string) => string) | undefined,
 ) {
   return await Promise.all(
     Object.entries(webhooks).map(async ([name, { url, secret: key, links }]): Promise<Recipient> => {
-      const link = links ? (askId: string) => linkTo(name, askId) : undefined;
+      const link = links && linkTo ? (askId: string) => linkTo(name, askId) : undefined;
       return { name, url, key: await secret(key), link };
     }),
   );

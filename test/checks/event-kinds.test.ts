@@ -29,9 +29,14 @@ test('a kind that is only in the map fails at each reader, by name', async () =>
     cwd: copy,
     maxBuffer: 1 << 24,
   }).catch((failed: { stdout: string }) => failed);
-  const about = stdout.split('\n').filter((line) => line.includes(KIND) && line.includes('error TS'));
-  const files = new Set(about.map((line) => line.slice(0, line.indexOf('('))));
+  // An error and the indented lines that explain it.
+  const about = stdout.split(/\n(?! )/).filter((error) => error.includes(KIND));
+  const files = new Set(about.map((error) => error.slice(0, error.indexOf('('))));
   expect([...files].toSorted()).toEqual([
+    'adapters/a2a/server/render-events.ts',
+    'adapters/acp/server/render-events.ts',
+    'adapters/ahp/client/event-notices.ts',
+    'adapters/runs/server/render/events.ts',
     'src/cli/output/event-lines.ts',
     'src/core/events/projector.ts',
     'src/model/task-view/evolve.ts',

@@ -18,7 +18,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 /** Every line of the pages, and what comes of it. */
 const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge init zed': { until: /\+ tollbridge acp -- my-agent --fast/ },
-  'tollbridge init claude-code': { until: /\+ tollbridge mcp -- my-server/ },
+  'tollbridge init claude-code': { until: /\+ tollbridge mcp --name \w+ -- my-server/ },
   'tollbridge acp -- my-agent --its-flags': { says: ACP_HELLO, until: /"id":0,"result"/ },
   'tollbridge mcp -- my-server --its-flags': { says: MCP_HELLO, until: /"id":0/ },
   'tollbridge ahp --stdio': { says: AHP_HELLO, until: /"result"/ },
@@ -103,8 +103,8 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
   'tollbridge init <editor>': { as: 'tollbridge init zed', until: /\+ tollbridge acp -- my-agent --fast/ },
   'tollbridge init <name>': { as: 'tollbridge init zed', until: /\+ tollbridge acp -- my-agent --fast/ },
   'tollbridge init <name> --undo --write': { as: 'tollbridge init zed --undo --write', until: /Nothing to change\./ },
-  'tollbridge init claude-desktop': { until: /\+ tollbridge mcp -- my-server/ },
-  'tollbridge init cursor': { until: /\+ tollbridge mcp -- my-server/ },
+  'tollbridge init claude-desktop': { until: /\+ tollbridge mcp --name \w+ -- my-server/ },
+  'tollbridge init cursor': { until: /\+ tollbridge mcp --name \w+ -- my-server/ },
   'tollbridge init jetbrains': { until: /\+ tollbridge acp -- my-agent --fast/ },
   'tollbridge init vscode': { until: /\+ tollbridge acp -- my-agent --fast/ },
   'tollbridge init neovim': { until: /codecompanion/ },

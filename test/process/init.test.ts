@@ -6,12 +6,28 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { adapters } from '../../adapters/index.ts';
 import { type InitOptions, init } from '../../src/cli/commands/start/init.ts';
 import { EDITORS, type Editor, type EditorLocation } from '../../src/cli/editors/editors.ts';
-import { add, remove, unwrap, wrap } from '../../src/cli/editors/settings-edit.ts';
+import {
+  add as addTo,
+  remove as removeFrom,
+  unwrap as unwrapIn,
+  wrap as wrapIn,
+} from '../../src/cli/editors/settings-edit.ts';
+import { createServerNames } from '../../src/cli/editors/wrapped-words.ts';
 import { readConfig } from '../../src/runtime/config/config.ts';
 import { userPaths } from '../../src/runtime/config/user-paths.ts';
 import { mountsOf } from '../../src/runtime/mounts/mounts.ts';
 
 const editor = (name: string) => EDITORS.find((each) => each.name === name) as Editor;
+const LOCATION: EditorLocation = { home: '/home/a', cwd: '/repo', platform: 'linux', env: {} };
+/** The first list of an editor, to which an entry is added. */
+const into = ({ title, lists }: Editor) => ({ title, list: lists(LOCATION)[0] });
+const wrap = (text: string, where: Editor, ours: readonly string[]) =>
+  wrapIn(text, into(where).list, { ours, names: createServerNames() });
+const unwrap = (text: string, where: Editor) => unwrapIn(text, into(where).list);
+const add = (text: string, where: Editor, name: string, command: readonly string[], ours: readonly string[]) =>
+  addTo(text, into(where), name, command, ours);
+const remove = (text: string, where: Editor, name: string, command: readonly string[]) =>
+  removeFrom(text, into(where), name, command);
 
 const ZED = `{
   // how I like it
@@ -27,12 +43,13 @@ test('a command goes behind the bridge and comes out as it was, comments and all
   const wrapped = wrap(ZED, editor('zed'), ['tollbridge']);
   expect(wrapped.changes).toEqual([
     {
+      member: 'agent_servers',
       entry: 'Claude',
       before: ['npx', '@example/claude-acp', '--fast'],
       after: ['tollbridge', 'acp', '--', 'npx', '@example/claude-acp', '--fast'],
     },
   ]);
-  expect(wrapped.left).toEqual([{ entry: 'Remote', why: 'it starts no command' }]);
+  expect(wrapped.left).toEqual([{ member: 'agent_servers', entry: 'Remote', why: 'it starts no command' }]);
   expect(wrapped.text).toContain('// how I like it');
   expect(wrapped.text).toContain('// mine');
   expect(wrapped.text).toContain('"env": { "A": "1" }');
@@ -45,15 +62,15 @@ test('a command goes behind the bridge and comes out as it was, comments and all
 test.each([
   [
     '{ "mcpServers": { "a": { "command": "x" } } }',
-    '{ "mcpServers": { "a": { "command": "tollbridge", "args": ["mcp", "--", "x"] } } }',
+    '{ "mcpServers": { "a": { "command": "tollbridge", "args": ["mcp", "--name", "a", "--", "x"] } } }',
   ],
   [
     '{\n\t"mcpServers": {\n\t\t"a": {\n\t\t\t"args": [\n\t\t\t\t"-v" // loud\n\t\t\t],\n\t\t\t"command": "x"\n\t\t}\n\t}\n}\n',
-    '{\n\t"mcpServers": {\n\t\t"a": {\n\t\t\t"args": [\n\t\t\t\t"mcp", "--", "x", "-v" // loud\n\t\t\t],\n\t\t\t"command": "tollbridge"\n\t\t}\n\t}\n}\n',
+    '{\n\t"mcpServers": {\n\t\t"a": {\n\t\t\t"args": [\n\t\t\t\t"mcp", "--name", "a", "--", "x", "-v" // loud\n\t\t\t],\n\t\t\t"command": "tollbridge"\n\t\t}\n\t}\n}\n',
   ],
   [
     '{"mcpServers":{"a":{"command":"x","args":[]},"b":{"command":"y","args":["1","2"]}}}',
-    '{"mcpServers":{"a":{"command":"tollbridge","args":["mcp", "--", "x"]},"b":{"command":"tollbridge","args":["mcp", "--", "y", "1","2"]}}}',
+    '{"mcpServers":{"a":{"command":"tollbridge","args":["mcp", "--name", "a", "--", "x"]},"b":{"command":"tollbridge","args":["mcp", "--name", "b", "--", "y", "1","2"]}}}',
   ],
 ])('whatever the layout, only the words change, and come back byte for byte: %j', (before, after) => {
   const wrapped = wrap(before, editor('cursor'), ['tollbridge']);
@@ -68,7 +85,7 @@ test('an entry that was added is taken away again by the same words, and no othe
   const gone = remove(made.text, editor('zed'), 'coder', ['npx', 'coder']);
   expect(gone.text).toBe(before);
   expect(gone.changes).toEqual([
-    { entry: 'coder', before: ['tollbridge', 'acp', '--', 'npx', 'coder'], after: undefined },
+    { member: 'agent_servers', entry: 'coder', before: ['tollbridge', 'acp', '--', 'npx', 'coder'], after: undefined },
   ]);
   for (const [name, command] of [
     ['coder', ['other']],
@@ -108,7 +125,7 @@ test.each([
 
 test('a command whose words are no list is left as it is', () => {
   const { left, changes } = wrap('{"mcpServers":{"a":{"command":"x","args":"y"}}}', editor('cursor'), ['tollbridge']);
-  expect([left, changes]).toEqual([[{ entry: 'a', why: 'it starts no command' }], []]);
+  expect([left, changes]).toEqual([[{ member: 'mcpServers', entry: 'a', why: 'it starts no command' }], []]);
 });
 
 test('however the bridge is started, what it stands in front of is found again', () => {
@@ -119,7 +136,7 @@ test('however the bridge is started, what it stands in front of is found again',
     ['/usr/bin/node', '/home/a/bridge/dist/src/main.js'],
   ]) {
     const wrapped = wrap(settings, editor('cursor'), ours);
-    expect(wrapped.changes[0]?.after).toEqual([...ours, 'mcp', '--', 'server', '-v', '--', 'x']);
+    expect(wrapped.changes[0]?.after).toEqual([...ours, 'mcp', '--name', 'files', '--', 'server', '-v', '--', 'x']);
     expect(unwrap(wrapped.text, editor('cursor')).changes[0]?.after).toEqual(['server', '-v', '--', 'x']);
   }
 });
@@ -130,7 +147,7 @@ test('what a person put behind the bridge by hand, with options, is neither put 
     [wrap(settings, editor('zed'), ['tollbridge']), 'it already goes through tollbridge'],
     [unwrap(settings, editor('zed')), 'its options were written by hand'],
   ] as const) {
-    expect(edit).toEqual({ text: settings, changes: [], left: [{ entry: 'a', why }] });
+    expect(edit).toEqual({ text: settings, changes: [], left: [{ member: 'agent_servers', entry: 'a', why }] });
   }
 });
 
@@ -165,7 +182,7 @@ test.each([
   ['cursor', 'linux', '/home/a/.cursor/mcp.json'],
 ] as const)('%s on %s keeps its settings in %s', (name, platform, path) => {
   const location: EditorLocation = { home: '/home/a', cwd: '/repo', platform, env: { APPDATA: '/roaming' } };
-  expect(editor(name).settings(location)).toBe(path);
+  expect(editor(name).lists(location)[0].file).toBe(path);
 });
 
 /** A directory that is gone afterwards, with tollbridge on the path and a place for the person's own configuration. */
@@ -230,7 +247,9 @@ test('settings that are a link stay one, and what was added is undone by the lin
   expect((await lstat(link)).isSymbolicLink()).toBe(true);
   expect(JSON.parse(await readFile(kept, 'utf8')).mcpServers['my-server']).toBeDefined();
   const undone = await run('cursor', link, { write: true, undo: true }, ['my-server', '--root', '/srv']);
-  expect(undone).toMatch(/ {2}mcpServers > my-server\n {2}- .*mcp -- my-server --root \/srv\n\nUndone\. /);
+  expect(undone).toMatch(
+    / {2}mcpServers > my-server\n {2}- .*mcp --name my-server -- my-server --root \/srv\n\nUndone\. /,
+  );
   expect(JSON.parse(await readFile(kept, 'utf8')).mcpServers).toEqual({});
 });
 

@@ -5,7 +5,7 @@
  */
 import type { StreamResponse } from '@a2a-js/sdk';
 import { EXTENSIONS } from '../../../mappings/a2a.ts';
-import { type Fact, isObject, type JsonObject } from '../../../src/index.ts';
+import { type EventKind, type Fact, isEventKind, isObject, type JsonObject } from '../../../src/index.ts';
 import {
   observedRequest,
   type RemoteDecision,
@@ -26,7 +26,7 @@ export interface Activity {
 }
 
 /** Recorded unchanged: these events hold nothing that has to be renamed. */
-const PLAIN = new Set([
+const PLAIN: ReadonlySet<EventKind> = new Set([
   'tool.completed',
   'tool.failed',
   'vendor.tollbridge.plan',
@@ -60,7 +60,7 @@ export function createActivity(): Activity {
       const { link: _link, ...handoff } = payload;
       return [...rest(), { do: 'emit', fact: { event, payload: handoff } }];
     }
-    return PLAIN.has(event) ? [...rest(), { do: 'emit', fact: { event, payload } }] : [];
+    return isEventKind(event) && PLAIN.has(event) ? [...rest(), { do: 'emit', fact: { event, payload } }] : [];
   }
 
   return {

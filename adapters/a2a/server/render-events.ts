@@ -12,7 +12,7 @@ import {
   type Task,
   type TaskStatus,
 } from '@a2a-js/sdk';
-import { ACTIVITY, EXTENSIONS } from '../../../mappings/a2a.ts';
+import { ACTIVITY, EXTENSIONS, NOT_SENT } from '../../../mappings/a2a.ts';
 import {
   type ArtifactPayload,
   type AskRecord,
@@ -24,6 +24,7 @@ import {
   isWaiting,
   type Json,
   type JsonObject,
+  leftOut,
   type MessagePayload,
   type Part as OurPart,
   type Task as OurTask,
@@ -72,6 +73,7 @@ export interface Projection {
 /** Artifacts larger than this are linked. */
 export const INLINE_BYTES = 256 * 1024;
 const NONE: readonly Update[] = [];
+const isActivity = (kind: string): kind is (typeof ACTIVITY)[number] => (ACTIVITY as readonly string[]).includes(kind);
 
 export function createProjection(options: ProjectionOptions): Projection {
   const { contextId, activity = false, quiet = false, pieces = false, link } = options;
@@ -264,9 +266,18 @@ export function createProjection(options: ProjectionOptions): Projection {
         if (!answered) history.push(toWireAnswer(ask, payload, taskIds()));
         answered = false;
         return NONE;
+      case 'task.submitted':
+      case 'task.started':
+      case 'task.status_changed':
+      case 'task.input_required':
+      case 'task.auth_required':
+      case 'task.completed':
+      case 'task.failed':
+      case 'task.canceled':
+        return payload.task ? transition(event, view.task as OurTask) : NONE;
       default:
-        if (event.event.startsWith('task.') && payload.task) return transition(event, view.task as OurTask);
-        return activity && ACTIVITY.includes(event.event) ? [rendered(event)] : NONE;
+        if (isActivity(event.event)) return activity ? [rendered(event)] : NONE;
+        return leftOut(NOT_SENT, event.event);
     }
   }
 

@@ -2,7 +2,7 @@
 
 import { harnRow, WORKER_EVENTS } from '../../../mappings/acp-harn.ts';
 import type { Fact, JsonObject } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, eventKind } from '../../../src/index.ts';
 import { harnPayload, workerEvent } from '../harn.ts';
 import { compact, lookup, numberOf, objectOf, textOf, within } from '../shapes.ts';
 
@@ -25,7 +25,7 @@ export function harnSteps(update: JsonObject, taskId: string): Fact[] {
       return [];
     default: {
       const [event = `vendor.harn.${kind}`] = harnRow(kind)?.facts ?? [];
-      return [{ event, payload: fields }];
+      return [{ event: eventKind(event), payload: fields }];
     }
   }
 }

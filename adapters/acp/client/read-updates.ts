@@ -5,8 +5,8 @@
 
 import { MODE_TIERS, planStatus, UNKNOWN_UPDATE } from '../../../mappings/acp.ts';
 import { AGENT_EVENT, harnRow } from '../../../mappings/acp-harn.ts';
-import type { Fact, Json, JsonObject } from '../../../src/index.ts';
-import { asText, beginning } from '../../../src/index.ts';
+import type { EventKind, Fact, Json, JsonObject } from '../../../src/index.ts';
+import { asText, beginning, eventKind, vendorEvent } from '../../../src/index.ts';
 import { fromBlock } from '../content.ts';
 import { normalised, visibleText } from '../harn.ts';
 import { type Thoughts, thoughtFact } from '../server/render-thoughts.ts';
@@ -130,8 +130,12 @@ export function createUpdateReader(options: UpdateReaderOptions): UpdateReader {
     return [said(id, wire, [from.part])];
   }
 
-  function reported(event: string, update: JsonObject, payload: JsonObject): RecordedFact[] {
-    return [...close(), { event, payload, ...updateFact(update) }];
+  function reported(
+    event: EventKind | `vendor.acp.${string}`,
+    update: JsonObject,
+    payload: JsonObject,
+  ): RecordedFact[] {
+    return [...close(), { event: eventKind(event), payload, ...updateFact(update) }];
   }
 
   function more(update: JsonObject, words?: string): string | undefined {
@@ -222,7 +226,9 @@ export function createUpdateReader(options: UpdateReaderOptions): UpdateReader {
 
     agentEvent({ sessionId: _, ...params }) {
       const ext = { acp: { notification: { method: AGENT_EVENT, params } } };
-      return [{ event: 'vendor.harn.agent_event', payload: { kind: asText(params.kind ?? 'unknown') }, ext }];
+      return [
+        { event: vendorEvent('vendor.harn.agent_event'), payload: { kind: asText(params.kind ?? 'unknown') }, ext },
+      ];
     },
 
     asked(toolCall) {
@@ -284,7 +290,7 @@ function names(commands: Json | undefined): Json[] {
   return listOf(commands).flatMap((command) => textOf(within(command, 'name')) ?? []);
 }
 
-function subagentEvent({ state, title }: JsonObject): string {
+function subagentEvent({ state, title }: JsonObject): EventKind {
   if (state === 'idle') return 'span.completed';
   return title !== undefined ? 'span.started' : 'span.updated';
 }

@@ -13,6 +13,7 @@ import {
   type Json,
   type JsonObject,
   type Sink,
+  vendorEvent,
   type Work,
 } from '../../../src/index.ts';
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
@@ -134,7 +135,7 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     const steps = received
       .filter(({ sessionUpdate: kind }) => isStanding(kind))
       .flatMap((update) => reader.update(update));
-    return late.length > 0 ? [...steps, { event: 'vendor.acp.late', payload: { updates: late } }] : steps;
+    return late.length > 0 ? [...steps, { event: vendorEvent('vendor.acp.late'), payload: { updates: late } }] : steps;
   }
 
   async function converse(params: { sessionId: string; prompt: readonly JsonObject[] }): Promise<End> {
@@ -231,9 +232,9 @@ function introduction(agentProcess: AgentProcess, { name }: BackendSettings): Re
       session_id: agentProcess.sessionId,
       remembers: agentProcess.remembers,
     });
-    steps.push({ event: 'vendor.acp.connected', payload });
+    steps.push({ event: vendorEvent('vendor.acp.connected'), payload });
     if (agentProcess.catalog !== undefined) {
-      steps.push({ event: 'vendor.harn.provider_catalog', payload: { catalog: agentProcess.catalog } });
+      steps.push({ event: vendorEvent('vendor.harn.provider_catalog'), payload: { catalog: agentProcess.catalog } });
     }
   }
   return steps;

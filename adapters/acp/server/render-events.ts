@@ -3,10 +3,10 @@
  * work. Remembers which messages were sent in pieces, so that nothing is sent twice. Reads artifacts and changes nothing.
  */
 
-import { UPDATES } from '../../../mappings/acp.ts';
+import { NOT_UPDATED, UPDATES } from '../../../mappings/acp.ts';
 import { AGENT_EVENT } from '../../../mappings/acp-harn.ts';
 import type { CoreEvent, Json, JsonObject, Message, Part } from '../../../src/index.ts';
-import { asText, emptyTaskView, evolve, type TaskView, vendorEvent } from '../../../src/index.ts';
+import { asText, emptyTaskView, evolve, leftOut, type TaskView, vendorEvent } from '../../../src/index.ts';
 import { cameAs } from '../client/facts.ts';
 import { type Fetched, toArtifactBlock, toBlock } from '../content.ts';
 import { harnUpdate } from '../harn.ts';
@@ -181,12 +181,22 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
       }
       case 'vendor.tollbridge.note':
         return notice('info', textOf(payload.text) ?? textOf(payload.message));
+      case 'agent.tool_use':
+      case 'agent.mcp_tool_use':
+      case 'tool.requested':
+      case 'tool.approved':
+      case 'tool.completed':
+      case 'tool.failed':
+      case 'tool.denied':
+      case 'span.updated':
+      case 'vendor.tollbridge.decided':
+        return rest(event, view, replay);
       default:
         if (event.event === HARN_EVENT) {
           const params = objectOf(within(event.ext, 'acp', 'notification', 'params'));
           return client.harn && params ? [{ method: AGENT_EVENT, params }] : [];
         }
-        return rest(event, view, replay);
+        return [...leftOut(NOT_UPDATED, event.event), ...rest(event, view, replay)];
     }
   }
 

@@ -1,8 +1,8 @@
 /** Events as notifications for an outside harness. Most events have no notification, and the results of calls are not sent. Pure. */
 
-import { runStatus } from '../../../mappings/ahp.ts';
+import { NOT_NOTIFIED, runStatus } from '../../../mappings/ahp.ts';
 import type { CoreEvent, Json, JsonObject, Task } from '../../../src/index.ts';
-import { asText, isObject } from '../../../src/index.ts';
+import { asText, isObject, leftOut } from '../../../src/index.ts';
 import { type AhpEvent, hashOf } from '../translate.ts';
 import type { Worker } from './agent-identity.ts';
 
@@ -21,8 +21,16 @@ export function toWireNews(event: CoreEvent, { agent_id, depth, via }: Worker): 
 
 function newsOf(happened: CoreEvent): readonly News[] {
   const { event, payload, session_id } = happened;
-  if (event.startsWith('task.')) return [...lifecycle(happened), ...verification(happened)];
   switch (event) {
+    case 'task.submitted':
+    case 'task.started':
+    case 'task.status_changed':
+    case 'task.input_required':
+    case 'task.auth_required':
+    case 'task.completed':
+    case 'task.failed':
+    case 'task.canceled':
+      return [...lifecycle(happened), ...verification(happened)];
     case 'session.created':
       return [{ event_type: 'session_start', payload: { session_id: session_id ?? '' } }];
     case 'session.closed':
@@ -49,7 +57,7 @@ function newsOf(happened: CoreEvent): readonly News[] {
       return [{ event_type: 'task_list', payload: { ...contract(happened), tasks: entries.map(planItem) as Json } }];
     }
     default:
-      return [];
+      return leftOut(NOT_NOTIFIED, event);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 
 import type { End, Fact, Json, JsonObject, Message, Task } from '../../../src/index.ts';
-import { asText, isObject } from '../../../src/index.ts';
+import { asText, eventKind, isObject } from '../../../src/index.ts';
 import { type RemoteDecision, toRemoteDecision } from '../../../src/transport/outbound/remote-decisions.ts';
 import { readUpdate, type Update } from './session-updates.ts';
 import type { RemoteEvent } from './watch.ts';
@@ -70,7 +70,7 @@ export function createUpdateReader(task: Pick<Task, 'id'>): UpdateReader {
   const emit = (event: string, payload: JsonObject, from?: RemoteEvent): Instruction => ({
     do: 'emit',
     fact: {
-      event,
+      event: eventKind(event),
       payload,
       ...(from?.span_id && { span_id: from.span_id }),
       ...(from?.trace_id && { trace_id: from.trace_id }),

@@ -398,6 +398,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     async call(action, signal, callContext, reference) {
       const { tool = '', arguments: args, trace: taskTrace } = action;
       const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();
+      caller.began?.();
       const entry = catalog.tool(tool);
       const trace = caller.trace ?? taskTrace;
       const copied = paramHeaders(entry?.inputSchema, args);
@@ -429,6 +430,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     },
     async pass({ method, params }, signal, callContext) {
       const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();
+      caller.began?.();
       const { trace } = caller;
       const traced =
         trace && transport.kind === 'http' ? { headers: { ...caller.headers, ...outgoingTrace(trace) } } : {};

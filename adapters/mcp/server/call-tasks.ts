@@ -76,11 +76,12 @@ export function createCallTasks(
   bridge: Bridge,
   settings: Pick<McpSettings, 'workspace' | 'persona' | 'receiptCalls' | 'receiptIdleMs' | 'sessionIdleMs'>,
   { log, clock }: Pick<Deps, 'log' | 'clock'>,
+  conversation?: string,
 ): CallTasks {
   const kept = new Map<string, Kept>();
   const workspaces = new Map<string, Promise<string>>();
   const ending = new Set<Promise<unknown>>();
-  const sessions = createCallSessions({ bridge, clock, idleMs: settings.sessionIdleMs, home });
+  const sessions = createCallSessions({ bridge, clock, idleMs: settings.sessionIdleMs, home, conversation });
 
   async function findWorkspace({ actor }: Caller): Promise<string> {
     if (settings.workspace) return settings.workspace;

@@ -35,8 +35,8 @@ export function mcpDoor(settings: McpSettings, deps: Deps): FrontDoor {
 
 /** One client, and one server whose frames it sees unchanged. */
 async function serveClient(bridge: Bridge, client: StreamClient, settings: McpSettings, deps: Deps): Promise<void> {
-  const { input, output, actor, person, session: home, server = '' } = client;
-  const callTasks = createCallTasks(bridge, settings, deps);
+  const { input, output, actor, person, session: home, conversation, server = '' } = client;
+  const callTasks = createCallTasks(bridge, settings, deps, conversation);
   const handler = createEndpoint(server, { bridge, callTasks, settings, deps });
   try {
     const options = { actor, ...(person && { person }), handler, log: deps.log, lineLimit: LINE_LIMIT, home };

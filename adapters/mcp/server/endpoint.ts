@@ -12,6 +12,7 @@ import {
   asText,
   type Bridge,
   type CallerOfCall,
+  type CommandOf,
   type Deps,
   Fault,
   isObject,
@@ -35,6 +36,7 @@ import { type Caller, type LegacyCaller, scopeOf } from './caller.ts';
 import { createOwnChanges } from './own-changes.ts';
 import { createRefuse, type Refuse } from './refused-frames.ts';
 import { createSuspendedCalls, type Running } from './suspended-calls.ts';
+import { reportWaiting } from './waiting-progress.ts';
 
 export interface EndpointHandler {
   receive(request: Request, caller: Caller): Promise<FrameOutcome>;
@@ -54,6 +56,9 @@ interface Calling {
   /** The call of another gateway that this call claims to be. */
   readonly from: CallerOfCall | undefined;
 }
+
+/** The members of a command during which a person may be asked. */
+type AskingMembers = Required<Pick<CommandOf<'tool.call'>, 'signal' | 'withdrawn' | 'asked'>>;
 
 /** A call that was attempted, with everything its answer is rendered from. */
 interface Tried extends Calling {
@@ -179,15 +184,16 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     const { _meta: _, ...args } = request.params ?? {};
     const { method: tool } = request;
     return callTasks.within(caller, server, async ({ taskId, sessionId }) => {
-      const { act } = await bridge.submit({
-        kind: 'tool.call',
-        actor: caller.actor,
-        body: { task_id: taskId, action: { kind: 'extension', tool, server, arguments: args } },
-        ...(caller.trace ?? traceInMeta(request.params)),
-        context: contextFor(request, caller, running, sessionId),
-        signal: running.signal,
-        asked: (askId) => void approvals.ask(caller, askId, (requests) => running.input(requests)),
-      });
+      const { act } = await asking(request, caller, running, (members, began) =>
+        bridge.submit({
+          kind: 'tool.call',
+          actor: caller.actor,
+          body: { task_id: taskId, action: { kind: 'extension', tool, server, arguments: args } },
+          ...(caller.trace ?? traceInMeta(request.params)),
+          context: { ...contextFor(request, caller, running, sessionId), began },
+          ...members,
+        }),
+      );
       if (act?.kind === 'done' && isObject(act.result.output)) return act.result.output as FrameOutcome;
       const reason = act?.kind === 'refused' ? act.reason : (act?.result.error ?? 'the request came to nothing');
       const kind = act?.kind === 'refused' ? 'policy_violation' : 'upstream_unavailable';
@@ -254,23 +260,46 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     const context = asked ? { ...plain, tasks: asked.context } : plain;
     const call = asked && { tool_call_id: asked.callId };
     let question: string | undefined;
-    const { act } = await bridge.submit({
-      kind: 'tool.call',
-      actor: caller.actor,
-      body: {
-        task_id: taskId,
-        action: { kind: 'tool', tool, server, arguments: args, ...call, ...(from && { caller: from }) },
-      },
-      ...(caller.trace ?? traceInMeta(request.params)),
-      context: context,
-      signal: running.signal,
-      asked(askId) {
-        question = askId;
-        void approvals.ask(caller, askId, (requests) => running.input(requests));
-      },
-    });
+    const { act } = await asking(request, caller, running, ({ asked: ask, ...members }, began) =>
+      bridge.submit({
+        kind: 'tool.call',
+        actor: caller.actor,
+        body: {
+          task_id: taskId,
+          action: { kind: 'tool', tool, server, arguments: args, ...call, ...(from && { caller: from }) },
+        },
+        ...(caller.trace ?? traceInMeta(request.params)),
+        context: { ...context, began },
+        ...members,
+        asked(askId) {
+          question = askId;
+          ask(askId);
+        },
+      }),
+    );
     if (!act) throw new Fault('internal', 'a call came back without a word');
     return { ...calling, act, asked, taskId, question };
+  }
+
+  /** Puts questions to the person at the client, and reports progress from the question until the call begins or comes to nothing. */
+  async function asking<T>(
+    { params }: Request,
+    caller: Caller,
+    running: Running,
+    run: (members: AskingMembers, began: () => void) => Promise<T>,
+  ): Promise<T> {
+    let over = () => {};
+    const { signal } = running;
+    const asked = (askId: string) => {
+      over = reportWaiting(params, caller, running, askId);
+      void approvals.ask(caller, askId, (requests) => running.input(requests));
+    };
+    try {
+      // A call that nobody waits for takes its question with it.
+      return await run({ signal, withdrawn: signal, asked }, () => over());
+    } finally {
+      over();
+    }
   }
 
   /** The outcome of a call as its caller receives it. */

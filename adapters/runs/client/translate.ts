@@ -3,8 +3,8 @@
  * calls were observed, unknown words stay unknown, and each fact carries the frame it came in.
  */
 
-import type { Fact, Json, JsonObject, ProposedAction } from '../../../src/index.ts';
-import { asText, isObject } from '../../../src/index.ts';
+import type { EventKind, Fact, Json, JsonObject, ProposedAction } from '../../../src/index.ts';
+import { asText, eventKind, isObject } from '../../../src/index.ts';
 import type { RemoteDecision } from '../../../src/transport/outbound/remote-decisions.ts';
 import type { RemoteEvent } from './watch.ts';
 
@@ -45,9 +45,13 @@ export function createUpdateReader(taskId: string): UpdateReader {
   const known = new Set<string>();
   let lastSaid: string | undefined;
 
-  const emit = (event: RemoteEvent, name: string, payload: JsonObject): Instruction => ({
+  const emit = (event: RemoteEvent, name: EventKind | `vendor.runs.${string}`, payload: JsonObject): Instruction => ({
     do: 'emit',
-    fact: { event: name, payload, ext: { runs: { seq: event.seq, frame: { type: event.type, value: event.value } } } },
+    fact: {
+      event: eventKind(name),
+      payload,
+      ext: { runs: { seq: event.seq, frame: { type: event.type, value: event.value } } },
+    },
   });
 
   function release(): Instruction[] {

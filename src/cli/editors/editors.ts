@@ -1,18 +1,23 @@
-/** Editors and agents: where their settings are, and which member holds the commands they start. */
+/** Editors and clients: where their settings are, and which members hold the commands they start and the servers they reach. */
 import { join } from 'node:path';
 import { appData, homeOfUser, type System } from '../../runtime/config/user-paths.ts';
 
+/** One list of commands in one settings file. */
+export interface CommandList {
+  readonly file: string;
+  /** The member that holds the commands by name, from the root of the file; `*` stands for every member there is. */
+  readonly path: readonly string[];
+  /** The protocol of these commands. */
+  readonly speaks: 'acp' | 'mcp';
+  /** Members every new entry needs beside the command. */
+  readonly entry?: Readonly<Record<string, unknown>>;
+}
 export interface Editor {
   readonly name: string;
   /** The product's name. */
   readonly title: string;
-  /** The protocol of the commands it starts. */
-  readonly speaks: 'acp' | 'mcp';
-  /** The member that holds these commands, by name. */
-  readonly member: string;
-  /** Members every new entry needs beside the command. */
-  readonly entry?: Readonly<Record<string, unknown>>;
-  settings(location: EditorLocation): string;
+  /** Everywhere it keeps such commands. A new entry is added to the first list. */
+  lists(location: EditorLocation): readonly [CommandList, ...CommandList[]];
   /** What the user has to do before the change takes effect. */
   readonly next: string;
 }
@@ -27,57 +32,77 @@ export const here = (): EditorLocation => ({
   env: process.env,
 });
 
+const AGENTS: Pick<CommandList, 'path' | 'speaks'> = { path: ['agent_servers'], speaks: 'acp' };
+const SERVERS: Pick<CommandList, 'path' | 'speaks'> = { path: ['mcpServers'], speaks: 'mcp' };
+
 export const EDITORS: readonly Editor[] = [
   {
     name: 'zed',
     title: 'Zed',
-    speaks: 'acp',
-    member: 'agent_servers',
-    entry: { type: 'custom' },
-    settings: (location) =>
-      location.platform === 'win32'
-        ? appData(location, 'Zed', 'settings.json')
-        : join(location.env.XDG_CONFIG_HOME ?? join(location.home, '.config'), 'zed', 'settings.json'),
+    lists: (location) => [
+      {
+        ...AGENTS,
+        entry: { type: 'custom' },
+        file:
+          location.platform === 'win32'
+            ? appData(location, 'Zed', 'settings.json')
+            : join(location.env.XDG_CONFIG_HOME ?? join(location.home, '.config'), 'zed', 'settings.json'),
+      },
+    ],
     next: 'open a new agent thread in Zed',
   },
   {
     name: 'jetbrains',
     title: 'JetBrains IDEs',
-    speaks: 'acp',
-    member: 'agent_servers',
-    settings: ({ home }) => join(home, '.jetbrains', 'acp.json'),
+    lists: ({ home }) => [{ ...AGENTS, file: join(home, '.jetbrains', 'acp.json') }],
     next: 'open a new chat with the agent in AI Chat',
   },
   {
     name: 'vscode',
-    title: 'VS Code with an ACP client extension',
-    speaks: 'acp',
-    member: 'acp.agents',
-    settings: (location) => appData(location, 'Code', 'User', 'settings.json'),
-    next: 'connect to the agent again in VS Code',
+    title: 'VS Code',
+    lists(location) {
+      const user = (file: string) => appData(location, 'Code', 'User', file);
+      const folder = (file: string) => join(location.cwd, '.vscode', file);
+      const servers = (file: string, ...path: readonly string[]) => ({ file, path, speaks: 'mcp' as const });
+      return [
+        // An extension that is an ACP client keeps its agents here.
+        { file: user('settings.json'), path: ['acp.agents'], speaks: 'acp' },
+        servers(user('mcp.json'), 'servers'),
+        servers(folder('mcp.json'), 'servers'),
+        // Before it had a file of its own, the list was a setting; such settings are still read.
+        servers(user('settings.json'), 'mcp', 'servers'),
+        servers(folder('settings.json'), 'mcp', 'servers'),
+      ];
+    },
+    next: 'connect to the agent, or start the server, again in VS Code',
   },
   {
     name: 'claude-desktop',
     title: 'Claude Desktop',
-    speaks: 'mcp',
-    member: 'mcpServers',
-    settings: (location) => appData(location, 'Claude', 'claude_desktop_config.json'),
+    lists: (location) => [{ ...SERVERS, file: appData(location, 'Claude', 'claude_desktop_config.json') }],
     next: 'restart Claude Desktop',
   },
   {
     name: 'claude-code',
-    title: 'Claude Code, for this directory',
-    speaks: 'mcp',
-    member: 'mcpServers',
-    settings: ({ cwd }) => join(cwd, '.mcp.json'),
-    next: 'start Claude Code again in this directory',
+    title: 'Claude Code',
+    lists({ cwd, home, env }) {
+      const own = join(env.CLAUDE_CONFIG_DIR || home, '.claude.json');
+      return [
+        // Its scopes project, user and local; the last is by directory.
+        { ...SERVERS, file: join(cwd, '.mcp.json') },
+        { ...SERVERS, file: own },
+        { file: own, path: ['projects', '*', 'mcpServers'], speaks: 'mcp' },
+      ];
+    },
+    next: 'start Claude Code again',
   },
   {
     name: 'cursor',
     title: 'Cursor',
-    speaks: 'mcp',
-    member: 'mcpServers',
-    settings: ({ home }) => join(home, '.cursor', 'mcp.json'),
+    lists: ({ cwd, home }) => [
+      { ...SERVERS, file: join(home, '.cursor', 'mcp.json') },
+      { ...SERVERS, file: join(cwd, '.cursor', 'mcp.json') },
+    ],
     next: 'reload the window in Cursor',
   },
 ];

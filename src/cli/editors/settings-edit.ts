@@ -13,10 +13,25 @@ import {
 } from 'jsonc-parser';
 import { Fault } from '../../model/faults.ts';
 import { asText } from '../../model/values/as-text.ts';
-import type { Editor } from './editors.ts';
+import type { CommandList } from './editors.ts';
 import { withMember, withoutMember } from './jsonc-member.ts';
+import { asCommand, asRemote, remoteIn } from './remote-entry.ts';
+import {
+  commandWords,
+  goesThrough,
+  headerVariable,
+  nameIn,
+  plainName,
+  remoteWords,
+  type ServerNames,
+  unwrapped,
+  type Words,
+  type Wrapped,
+} from './wrapped-words.ts';
 
 export interface Change {
+  /** The member that holds the entry, as it is shown. */
+  readonly member: string;
   readonly entry: string;
   readonly before: readonly string[] | undefined;
   readonly after: readonly string[] | undefined;
@@ -25,76 +40,156 @@ export interface Edit {
   readonly text: string;
   readonly changes: readonly Change[];
   /** Entries that were left as they are, and why. */
-  readonly left: readonly { readonly entry: string; readonly why: string }[];
+  readonly left: readonly { readonly member: string; readonly entry: string; readonly why: string }[];
+}
+/** A list without its file: text in, text out. */
+export type ListIn = Omit<CommandList, 'file'>;
+
+export interface Wrapping {
+  /** The command that starts tollbridge. */
+  readonly ours: Words;
+  readonly names: ServerNames;
 }
 
-type Words = readonly string[];
-
-/** Wraps every command of this editor. `ours` is the command that starts tollbridge. */
-export function wrap(text: string, editor: Editor, ours: Words): Edit {
-  return editEach(text, editor, (words) =>
-    goesThrough(words, editor) ? 'it already goes through tollbridge' : [...ours, editor.speaks, '--', ...words],
-  );
+/** Wraps every command, and every server at an address. */
+export function wrap(text: string, list: ListIn, { ours, names }: Wrapping): Edit {
+  const { speaks } = list;
+  return editEach(text, list, ({ entry, value, words }, text, path) => {
+    if (words) {
+      if (goesThrough(words, speaks)) return 'it already goes through tollbridge';
+      const after = commandWords(ours, speaks, names.of(entry, words), words);
+      return { before: words, after, text: reword(text, path, words, after) };
+    }
+    const remote = speaks === 'mcp' ? remoteIn(value) : undefined;
+    if (remote === undefined || typeof remote === 'string') return remote ?? 'it starts no command';
+    const after = remoteWords(ours, names.of(entry, [remote.url]), remote);
+    return { before: [remote.url], after, text: asCommand(text, nodeAt(text, path), after) };
+  });
 }
 
 /** Unwraps every command, as it was before. */
-export function unwrap(text: string, editor: Editor): Edit {
-  return editEach(text, editor, (words) =>
-    isWrapped(words, editor)
-      ? words.slice(words.indexOf('--') + 1)
-      : goesThrough(words, editor)
-        ? 'its options were written by hand'
-        : 'it does not go through tollbridge',
-  );
+export function unwrap(text: string, list: ListIn): Edit {
+  const { speaks } = list;
+  return editEach(text, list, ({ entry, words }, text, path) => {
+    if (!words) return 'it starts no command';
+    if (!goesThrough(words, speaks)) return 'it does not go through tollbridge';
+    const behind = unwrapped(words, speaks, entry);
+    if (!behind) return 'its options were written by hand';
+    if ('command' in behind) {
+      return { before: words, after: behind.command, text: reword(text, path, words, behind.command) };
+    }
+    const again = asRemote(text, nodeAt(text, path), behind.remote);
+    if (again === undefined) return 'its variables were written by hand';
+    return { before: words, after: [behind.remote.url], text: again };
+  });
+}
+
+/** The servers that have names already, so that no other is given one of these. */
+export function namesIn(text: string, list: ListIn, names: ServerNames): void {
+  for (const path of pathsIn(text, list)) {
+    for (const { entry, words } of entriesAt(text, path)) {
+      const name = words && nameIn(words, list.speaks);
+      const behind = words && unwrapped(words, list.speaks, entry);
+      if (!name || !words) continue;
+      names.taken(name, !behind ? words : 'command' in behind ? behind.command : [behind.remote.url]);
+    }
+  }
+}
+
+export interface NamedServer {
+  readonly server: Wrapped;
+  readonly headerEnv: Words;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The server that has this name in the list. */
+export function serverNamed(text: string, list: ListIn, name: string): NamedServer | undefined {
+  for (const path of pathsIn(text, list)) {
+    for (const { entry, value, words } of entriesAt(text, path)) {
+      const server = words && nameIn(words, list.speaks) === name ? unwrapped(words, list.speaks, entry) : undefined;
+      if (!server) continue;
+      const variables = (findNodeAtLocation(value, ['env'])?.children ?? []).map(({ children }) => children ?? []);
+      const env = Object.fromEntries(variables.map(([key, each]) => [asText(key?.value), asText(each?.value)]));
+      const headers = 'remote' in server ? server.remote.headers : [];
+      return { server, env, headerEnv: headers.map((header, at) => `${header}=${headerVariable(at)}`) };
+    }
+  }
+  return undefined;
 }
 
 /** Adds one entry: this command, wrapped. */
-export function add(text: string, editor: Editor, name: string, command: Words, ours: Words): Edit {
-  if (entriesOf(text, editor).some(({ entry }) => entry === name)) {
-    throw new Fault('conflict', `${editor.title} already has an entry ${name}; give this one another name with --name`);
+export function add(
+  text: string,
+  { title, list }: { readonly title: string; readonly list: ListIn },
+  name: string,
+  command: Words,
+  ours: Words,
+): Edit {
+  const { path, speaks } = list;
+  if (entriesAt(text, path).some(({ entry }) => entry === name)) {
+    throw new Fault('conflict', `${title} already has an entry ${name}; give this one another name with --name`);
   }
-  const words = [...ours, editor.speaks, '--', ...command];
+  const words = commandWords(ours, speaks, plainName(name), command);
   const [first = '', ...args] = words;
-  const value = { ...editor.entry, command: first, args };
+  const value = { ...list.entry, command: first, args };
   const before = text.trim() === '' ? '{}' : text;
   const tree = treeOf(before);
-  const entries = findNodeAtLocation(tree, [editor.member]);
+  const entries = findNodeAtLocation(tree, [...path]);
+  const member = path.join(' > ');
   return {
-    text: entries
-      ? withMember(before, entries, name, value)
-      : withMember(before, tree, editor.member, { [name]: value }),
-    changes: [{ entry: name, before: undefined, after: words }],
+    text: entries ? withMember(before, entries, name, value) : withMember(before, tree, member, { [name]: value }),
+    changes: [{ member, entry: name, before: undefined, after: words }],
     left: [],
   };
 }
 
 /** Removes an added entry; one with another command is not ours to remove. */
-export function remove(text: string, editor: Editor, name: string, command: Words): Edit {
-  const found = entriesOf(text, editor).find(({ entry }) => entry === name);
-  const words = found && wordsOf(found.value);
-  const same =
-    words && isWrapped(words, editor) && words.slice(words.indexOf('--') + 1).join('\0') === command.join('\0');
-  if (!same) throw new Fault('not_found', `${editor.title} has no entry ${name} with this command behind tollbridge`);
+export function remove(
+  text: string,
+  { title, list }: { readonly title: string; readonly list: ListIn },
+  name: string,
+  command: Words,
+): Edit {
+  const { path, speaks } = list;
+  const words = entriesAt(text, path).find(({ entry }) => entry === name)?.words;
+  const behind = words && unwrapped(words, speaks, name);
+  const same = behind && 'command' in behind && behind.command.join('\0') === command.join('\0');
+  if (!same) throw new Fault('not_found', `${title} has no entry ${name} with this command behind tollbridge`);
   return {
-    text: withoutMember(text, findNodeAtLocation(treeOf(text), [editor.member]) as Node, name),
-    changes: [{ entry: name, before: words, after: undefined }],
+    text: withoutMember(text, findNodeAtLocation(treeOf(text), [...path]) as Node, name),
+    changes: [{ member: path.join(' > '), entry: name, before: words, after: undefined }],
     left: [],
   };
 }
 
-function editEach(text: string, editor: Editor, change: (words: Words) => Words | string): Edit {
+interface Entry {
+  readonly entry: string;
+  readonly value: Node;
+  /** The words of its command, where it starts one. */
+  readonly words: Words | undefined;
+}
+/** The entry's text with the change, or why it stays as it is. */
+type EditOne = (
+  entry: Entry,
+  text: string,
+  path: readonly string[],
+) => { readonly before: Words; readonly after: Words; readonly text: string } | string;
+
+function editEach(text: string, list: ListIn, change: EditOne): Edit {
   let edited = text;
   const changes: Change[] = [];
-  const left: { entry: string; why: string }[] = [];
-  for (const { entry, value } of entriesOf(text, editor)) {
-    const before = wordsOf(value);
-    const after = before ? change(before) : 'it starts no command';
-    if (typeof after === 'string' || !before) {
-      left.push({ entry, why: asText(after) });
-      continue;
+  const left: { member: string; entry: string; why: string }[] = [];
+  for (const path of pathsIn(text, list)) {
+    const member = path.join(' > ');
+    for (const each of entriesAt(text, path)) {
+      const { entry } = each;
+      const made = change(each, edited, [...path, entry]);
+      if (typeof made === 'string') left.push({ member, entry, why: made });
+      else {
+        edited = made.text;
+        changes.push({ member, entry, before: made.before, after: made.after });
+      }
     }
-    edited = reword(edited, [editor.member, entry], before, after);
-    changes.push({ entry, before, after });
   }
   return { text: edited, changes, left };
 }
@@ -137,20 +232,6 @@ function reword(text: string, path: readonly string[], before: Words, [first = '
 
 const inline = (words: Words) => `[${words.map((word) => JSON.stringify(word)).join(', ')}]`;
 
-/** `… acp -- command`: recognised however tollbridge itself was started. */
-function goesThrough(words: Words, { speaks }: Editor): boolean {
-  const before = words.slice(0, Math.max(words.indexOf('--'), 0));
-  return before.includes(speaks) && before.some((word) => OURS.test(word));
-}
-
-/** The form we write. With options in between the user wrote it, and an undo would lose them. */
-function isWrapped(words: Words, editor: Editor): boolean {
-  return goesThrough(words, editor) && words[words.indexOf('--') - 1] === editor.speaks;
-}
-
-/** Tollbridge by its name, or by the file it is started from when it is not installed. */
-const OURS = /tollbridge|[\\/]src[\\/]main\.[jt]s$/;
-
 function wordsOf(value: Node): Words | undefined {
   const command = findNodeAtLocation(value, ['command'])?.value as unknown;
   const args = findNodeAtLocation(value, ['args']);
@@ -159,15 +240,31 @@ function wordsOf(value: Node): Words | undefined {
   return rest.every((word) => typeof word === 'string') ? [command, ...rest] : undefined;
 }
 
-function entriesOf(text: string, { member }: Editor): readonly { readonly entry: string; readonly value: Node }[] {
+/** The paths of the lists there are. */
+function pathsIn(text: string, { path }: ListIn): readonly (readonly string[])[] {
+  const star = path.indexOf('*');
+  if (star < 0) return [path];
+  const above = path.slice(0, star);
+  return membersAt(text, above).map(([key]) => [...above, asText(key?.value), ...path.slice(star + 1)]);
+}
+
+function entriesAt(text: string, path: readonly string[]): readonly Entry[] {
+  return membersAt(text, path).flatMap(([key, value]) =>
+    key && value ? [{ entry: asText(key.value), value, words: wordsOf(value) }] : [],
+  );
+}
+
+function membersAt(text: string, path: readonly string[]): readonly (readonly Node[])[] {
   if (text.trim() === '') return [];
-  const entries = findNodeAtLocation(treeOf(text), [member]);
-  if (!entries) return [];
-  if (entries.type !== 'object') throw new Fault('invalid_request', `${member} is not an object; mend it first`);
-  return (entries.children ?? []).flatMap(({ children }) => {
-    const [key, value] = children ?? [];
-    return key && value ? [{ entry: asText(key.value), value }] : [];
-  });
+  const object = findNodeAtLocation(treeOf(text), [...path]);
+  if (!object) return [];
+  if (object.type !== 'object')
+    throw new Fault('invalid_request', `${path.join(' > ')} is not an object; mend it first`);
+  return (object.children ?? []).map(({ children }) => children ?? []);
+}
+
+function nodeAt(text: string, path: readonly string[]): Node {
+  return findNodeAtLocation(treeOf(text), [...path]) as Node;
 }
 
 function treeOf(text: string): Node {

@@ -30,6 +30,7 @@ import { earlier } from '../context.ts';
 import { artifactEvents } from '../events/log.ts';
 import { inTask, ours, taskLocation } from '../tasks/lifecycle.ts';
 import { referenceTo } from '../tasks/work-context.ts';
+import type { EffectOfTool } from '../tools/accepted.ts';
 import { argumentsTrouble } from '../tools/arguments.ts';
 import { afterEnd } from './action-events.ts';
 import { type Authorization, type AuthorizerDeps, createAuthorizer, ended, type RuleOptions } from './authorize.ts';
@@ -54,6 +55,8 @@ export interface ActsDeps extends AuthorizerDeps {
   readonly remember?: (task: Task, actor: Actor, wanted: JsonObject, callId: string) => Promise<string>;
   /** Stops work whose usage is past a hard limit. Absent in a replay, which uses nothing. */
   readonly limitPassed?: LimitReached;
+  /** The effect of a mounted tool, with what a person has accepted. Absent in a replay, whose acts are on record. */
+  readonly effectOf?: EffectOfTool;
   /** Which sessions are tainted by untrusted content. Absent in a replay, as above. */
   readonly taints?: Taints;
 }
@@ -188,7 +191,8 @@ export function createActs(deps: ActsDeps): Acts {
       held.kind = 'tool';
       held.server = found.server;
       held.definition = found.definition;
-      held.effect = found.effect;
+      const effect = deps.effectOf?.(found) ?? found.effect;
+      held.effect = typeof effect === 'string' ? effect : await effect;
       const attributes = found.attributes(task.session_id);
       if (attributes) held.attributes = proposed.attributes ? { ...proposed.attributes, ...attributes } : attributes;
     }

@@ -206,6 +206,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
           takesArguments: true,
           ...(command.ext && { ext: command.ext }),
           ...(command.context && { context: command.context }),
+          ...(command.withdrawn && { withdrawn: command.withdrawn }),
           ...(command.asked && { asked: command.asked }),
         },
       );

@@ -46,7 +46,8 @@ export interface Tools {
 export function createTools(
   backends: () => readonly ToolBackend[],
   hash: (value: Json) => string,
-  logger: Logger,
+  /** Reports servers that do not answer. */
+  logger: Logger = { info() {}, warn() {}, error() {} },
 ): Tools {
   const servers = createServerLists(backends, logger);
   const hashes = new WeakMap<Skill, string>();

@@ -45,7 +45,14 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
         const now = at.get<Skill & Row>('skill', id);
         const pin = now ?? { id, object: 'skill' as const, created_at: at.now, updated_at: at.now, ...first };
         const events = now ? [] : [declaredEvent('created', pin, null, 'bridge')];
-        if (pin.version === body.version || pendingOf(pin)?.version === body.version) return { events };
+        if (pendingOf(pin)?.version === body.version) return { events };
+        if (pin.version === body.version) {
+          if (!pendingOf(pin)) return { events };
+          // The tool is again what it was: there is no change left to accept.
+          const { pending: _, ...metadata } = pin.metadata;
+          const again = { ...pin, updated_at: at.now, metadata };
+          return { events: [declaredEvent('updated', again, null, 'bridge')] };
+        }
         const changed = { ...pin, updated_at: at.now, metadata: { ...pin.metadata, pending: body } };
         return { events: [...events, declaredEvent('updated', changed, null, 'bridge')] };
       },
@@ -60,6 +67,8 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
   async function pinOf(found: FoundTool, called: boolean): Promise<Pick<Skill, 'version' | 'metadata'>> {
     const id = nameOf(found);
     const known = await store.get<Skill & Row>('skill', id);
+    const goneBack = called && known?.version === found.definition && pendingOf(known) !== undefined;
+    if (goneBack) return await write(id, found);
     if (known && (known.version === found.definition || pendingOf(known)?.version === found.definition)) return known;
     const first = firstShown.get(id) ?? bodyOf(found);
     if (known || called || first.version !== found.definition) return await write(id, found);
@@ -73,8 +82,9 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
     if (!found?.pinned || found.definition !== definition) return undefined;
     const pin = await pinOf(found, called);
     if (pin.version === definition) return undefined;
-    const what = differences(pin, bodyOf(found)).join('; ');
-    return blocked('definition_changed', `${tool} of ${server} is no longer what it was: ${what}`);
+    // The caller is a model: it is told which members changed, and never their new text, which may be written for it.
+    const what = changedMembers(pin, bodyOf(found)).join(' and ');
+    return blocked('definition_changed', `${tool} of ${server} is no longer what it was (${what}); ${ADVICE}`);
   }
 
   const guarding = (gate: Gate, called: boolean): Gate => {
@@ -100,7 +110,7 @@ export function pinId(hash: Context['hash'], server: string, tool: string): stri
   return `skill_pin_${hash(['pin', server, tool]).slice('sha256:'.length, 'sha256:'.length + 24)}`;
 }
 
-type PinBody = {
+export type PinBody = {
   readonly name: string;
   readonly description: string;
   readonly input_schema: JsonObject | null;
@@ -110,7 +120,7 @@ type PinBody = {
   readonly metadata: JsonObject;
 };
 
-function bodyOf({ skill, server, definition }: FoundTool): PinBody {
+export function bodyOf({ skill, server, definition }: Pick<FoundTool, 'skill' | 'server' | 'definition'>): PinBody {
   const { name, description, input_schema, output_schema, metadata } = skill;
   const annotations = (metadata.annotations ?? null) as Json;
   return {
@@ -124,22 +134,29 @@ function bodyOf({ skill, server, definition }: FoundTool): PinBody {
   };
 }
 
-function pendingOf({ metadata }: Pick<Skill, 'metadata'>): PinBody | undefined {
+export function pendingOf({ metadata }: Pick<Skill, 'metadata'>): PinBody | undefined {
   return (metadata as { pending?: PinBody }).pending;
+}
+
+const ADVICE = 'a person can look at the change with "tollbridge mcp changes" and accept it';
+
+const MEMBERS = ['description', 'input_schema', 'output_schema', 'annotations'] as const;
+
+function flat(side: Pick<Skill, 'metadata'>): JsonObject {
+  return { ...side, annotations: (side.metadata.annotations ?? null) as Json };
+}
+
+function changedMembers(was: Pick<Skill, 'metadata'>, now: Pick<Skill, 'metadata'>): readonly string[] {
+  const [left, right] = [flat(was), flat(now)];
+  return MEMBERS.filter((member) => JSON.stringify(left[member] ?? null) !== JSON.stringify(right[member] ?? null));
 }
 
 /** The differences a person has to review, one line per member. Characters that hide or reverse text are shown escaped. */
 export function differences(was: Pick<Skill, 'metadata'>, now: Pick<Skill, 'metadata'>): string[] {
-  const members = ['description', 'input_schema', 'output_schema'] as const;
-  const flat = (side: Pick<Skill, 'metadata'>): JsonObject => ({
-    ...side,
-    annotations: (side.metadata.annotations ?? null) as Json,
-  });
   const [left, right] = [flat(was), flat(now)];
-  return [...members, 'annotations'].flatMap((member) => {
-    const before = JSON.stringify(left[member] ?? null);
-    const after = JSON.stringify(right[member] ?? null);
-    return before === after ? [] : [`${member} was ${shown(before)} and is ${shown(after)}`];
+  return changedMembers(was, now).map((member) => {
+    const side = (from: JsonObject) => shown(JSON.stringify(from[member] ?? null));
+    return `${member} was ${side(left)} and is ${side(right)}`;
   });
 }
 

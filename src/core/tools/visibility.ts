@@ -7,12 +7,14 @@ import type { Action } from '../../model/actions.ts';
 import type { Skill } from '../../model/resources.ts';
 import type { Ids } from '../../ports/index.ts';
 import type { Gate } from '../actions/gate.ts';
+import type { EffectOfTool } from './accepted.ts';
 import type { Tools } from './catalog.ts';
 
 export interface VisibilityDeps {
   readonly tools: Tools;
   readonly gate: Gate;
   readonly ids: Ids;
+  readonly effectOf: EffectOfTool;
 }
 
 type About = Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas' | 'root'>;
@@ -42,7 +44,7 @@ const NOT_YET: ActFacts = {
 
 /** One tool, without evaluating the others. */
 export async function isToolVisible(
-  { tools, gate, ids }: VisibilityDeps,
+  { tools, gate, ids, effectOf }: VisibilityDeps,
   about: About,
   tool: string,
   server: string | undefined,
@@ -60,7 +62,7 @@ export async function isToolVisible(
     definition: found.definition,
     arguments: NO_ARGUMENTS,
     facts: NOT_YET,
-    effect: found.effect,
+    effect: await effectOf(found),
     evidence: 'held',
     ...about,
     ...(attributes && { attributes }),

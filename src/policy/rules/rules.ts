@@ -2,8 +2,8 @@
  * Translates short rules into Cedar text: there is only one evaluator, and its input can be printed. Every rule stands alone; the
  * strictest matching rule decides, in whatever order they are written.
  */
-import { ACT_FIELDS } from '../../model/act-facts.ts';
 import { ACTION_KINDS } from '../../model/actions.ts';
+import { own } from '../../model/values/own.ts';
 import { EFFECTS } from '../../model/words.ts';
 import { patternName } from '../acts/match.ts';
 import { PRINCIPAL_TYPES } from '../cedar/rule.ts';
@@ -11,25 +11,49 @@ import { cedarPattern, cedarString, plainGlob } from '../cedar/text.ts';
 import { durationMs } from './duration.ts';
 import { matchesGlob } from './glob.ts';
 import { isComparison } from './read.ts';
-import type { Comparison, Condition, RuleSpec, RuleTest, Scalar } from './schema.ts';
+import type { Comparison, Members, RuleSpec, RuleTest, Scalar, Texts } from './schema.ts';
 
-/** Fields every action has; for the others presence is tested first. */
-const ALWAYS: readonly string[] = ['effect', 'evidence', 'workspace', 'principal'];
-/** In this order, so that the cheap and selective tests come first. */
-const TEXTS = [
-  'effect',
-  'tool',
-  'server',
-  'door',
-  'tier',
-  'workspace',
-  'tenant',
-  'persona',
-  'persona_id',
-  'evidence',
-  'target',
-  'session',
-] as const;
+/** A restricting rule matches if any path matches, an allowing one only if all do; for exceptions it is the other way round. */
+type Reach = 'any' | 'all';
+type Form<Wanted> = (field: string, wanted: Wanted, reach: Reach) => readonly string[];
+
+/** A field that every action has. */
+const always: Form<Texts> = (field, wanted) => [textTest(`context.${field}`, list(wanted))];
+const ifPresent: Form<Texts> = (field, wanted) => [`context has ${field}`, ...always(field, wanted, 'any')];
+/** A fact of the act, which is matched before Cedar runs: the context names the patterns that matched. */
+const matched: Form<Texts> = (field, wanted, reach) => [
+  `context.${reach}_${field}.contains(${cedarString(patternName(list(wanted)))})`,
+];
+const members: Form<Members> = (field, wanted) => memberTests(`context.${field}`, wanted);
+
+/** How each condition is tested, in this order: the cheap and selective tests come first. */
+const FORMS: { readonly [Field in keyof RuleTest]-?: Form<NonNullable<RuleTest[Field]>> } = {
+  kind: (_, wanted) => [actionTest(kindsOf(wanted))],
+  effect: (field, wanted) =>
+    always(
+      field,
+      EFFECTS.filter((word) => list(wanted).some((glob) => matchesGlob(glob, word))),
+      'any',
+    ),
+  tool: ifPresent,
+  server: ifPresent,
+  door: ifPresent,
+  tier: ifPresent,
+  workspace: always,
+  tenant: ifPresent,
+  persona: ifPresent,
+  persona_id: ifPresent,
+  evidence: always,
+  target: ifPresent,
+  session: ifPresent,
+  principal: (_, wanted) => [anyOf(list(wanted).map(principalTest))],
+  command: matched,
+  path: matched,
+  url: matched,
+  content: matched,
+  arguments: members,
+  attributes: members,
+};
 
 export function printCedar(rules: readonly RuleSpec[]): string {
   return rules.map(toCedarPolicy).join('\n\n');
@@ -64,28 +88,12 @@ function annotations(rule: RuleSpec): readonly string[] {
   return notes.flatMap(([name, value]) => (value === undefined ? [] : [`@${name}(${cedarString(value)})`]));
 }
 
-/** A restricting rule matches if any path matches, an allowing one only if all do; for exceptions it is the other way round. */
-type Reach = 'any' | 'all';
-
 function conjuncts(test: RuleTest, reach: Reach): readonly string[] {
-  return [
-    ...(test.kind === undefined ? [] : [actionTest(kindsOf(test.kind))]),
-    ...TEXTS.flatMap((field) => {
-      const wanted = test[field];
-      return wanted === undefined ? [] : textTest(field, list(wanted));
-    }),
-    ...(test.principal === undefined ? [] : [anyOf(list(test.principal).map(principalTest))]),
-    ...ACT_FIELDS.flatMap((field) => {
-      const wanted = test[field];
-      return wanted === undefined
-        ? []
-        : [`context.${reach}_${field}.contains(${cedarString(patternName(list(wanted)))})`];
-    }),
-    ...(['arguments', 'attributes'] as const).flatMap((field) => {
-      const wanted = test[field];
-      return wanted === undefined ? [] : memberTests(`context.${field}`, wanted);
-    }),
-  ];
+  return Object.entries(FORMS).flatMap(([field, form]) => {
+    const wanted = own({ ...test }, field);
+    // Each form takes what its own field holds.
+    return wanted === undefined ? [] : (form as Form<typeof wanted>)(field, wanted, reach);
+  });
 }
 
 function kindsOf(kind: string | readonly string[]): readonly string[] {
@@ -100,14 +108,11 @@ function actionTest(kinds: readonly string[]): string {
     : `action in [${kinds.map(entity).join(', ')}]`;
 }
 
-function textTest(field: (typeof TEXTS)[number], globs: readonly string[]): readonly string[] {
-  const name = `context.${field}`;
-  const wanted = field === 'effect' ? EFFECTS.filter((word) => globs.some((glob) => matchesGlob(glob, word))) : globs;
-  const words = wanted.map(plainGlob);
-  const test = words.every((word) => word !== undefined)
-    ? oneOf(name, words as readonly string[])
-    : anyOf(wanted.map((glob) => `${name} like ${cedarPattern(glob)}`));
-  return ALWAYS.includes(field) ? [test] : [`context has ${field}`, test];
+function textTest(name: string, globs: readonly string[]): string {
+  const words = globs.map(plainGlob);
+  return words.every((word) => word !== undefined)
+    ? oneOf(name, words)
+    : anyOf(globs.map((glob) => `${name} like ${cedarPattern(glob)}`));
 }
 
 function oneOf(name: string, words: readonly string[]): string {
@@ -133,7 +138,7 @@ function idTest(glob: string): string {
 }
 
 /** An absent member does not match. A member of another type than the rule expects is an error, not a miss. */
-function memberTests(base: string, wanted: { readonly [member: string]: Condition }): readonly string[] {
+function memberTests(base: string, wanted: Members): readonly string[] {
   return Object.entries(wanted).flatMap(([key, value]) => {
     const plain = /^[A-Za-z_][A-Za-z0-9_]*$/.test(key) && !RESERVED.includes(key);
     const name = plain ? `${base}.${key}` : `${base}[${cedarString(key)}]`;
@@ -141,7 +146,7 @@ function memberTests(base: string, wanted: { readonly [member: string]: Conditio
     if (typeof value !== 'object') return [has, scalarTest(name, value)];
     if (Array.isArray(value)) return [has, anyOf(value.map((one: Scalar) => scalarTest(name, one)))];
     if (isComparison(value)) return [has, ...comparisonTests(name, value as Comparison)];
-    return [has, ...memberTests(name, value as { readonly [member: string]: Condition })];
+    return [has, ...memberTests(name, value as Members)];
   });
 }
 /** Cedar's keywords cannot be used as bare member names. */

@@ -15,7 +15,10 @@ export interface Comparison {
   readonly below?: number;
   readonly contains?: Scalar | readonly Scalar[];
 }
-export type Condition = Scalar | readonly Scalar[] | Comparison | { readonly [member: string]: Condition };
+export type Condition = Scalar | readonly Scalar[] | Comparison | Members;
+export interface Members {
+  readonly [member: string]: Condition;
+}
 
 export const THEN_WORDS = ['allow', 'ask', 'block', 'deny', 'defer', 'modify'] as const;
 export const RULE_ID = '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$';
@@ -39,8 +42,8 @@ export interface RuleTest {
   readonly persona?: Texts;
   readonly persona_id?: Texts;
   readonly evidence?: Texts;
-  readonly arguments?: { readonly [member: string]: Condition };
-  readonly attributes?: { readonly [member: string]: Condition };
+  readonly arguments?: Members;
+  readonly attributes?: Members;
 }
 export interface RuleSpec {
   readonly id: string;

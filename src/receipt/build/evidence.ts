@@ -123,15 +123,12 @@ const EMPTY: Evidence = {
   still_running: false,
 };
 
-/**
- * Folds one event. An event already folded changes nothing, so overlapping reads are harmless. Returns the event's leaf if it was
- * hashed.
- */
-export function learn(evidence: Evidence, event: CoreEvent): string | undefined {
-  if (alreadyFolded(evidence, event)) return undefined;
+/** Folds one event. An event already folded changes nothing, so overlapping reads are harmless. */
+export function learn(evidence: Evidence, event: CoreEvent): void {
+  if (alreadyFolded(evidence, event)) return;
   const reducer = own(REDUCERS, event.event);
   if (typeof reducer === 'function') reducer(evidence, membersOf(event.payload), event);
-  return foldEnvelope(evidence, event);
+  foldEnvelope(evidence, event);
 }
 
 function alreadyFolded({ cursor }: Evidence, { id }: CoreEvent): boolean {
@@ -144,29 +141,28 @@ function alreadyFolded({ cursor }: Evidence, { id }: CoreEvent): boolean {
 }
 
 /** Members that any event may carry, whatever its resource. */
-function foldEnvelope(evidence: Evidence, event: CoreEvent): string | undefined {
+function foldEnvelope(evidence: Evidence, event: CoreEvent): void {
   evidence.cursor = event.id;
-  const leaf = event.resource?.object === 'task' ? follow(evidence, event) : undefined;
+  if (event.resource?.object === 'task') follow(evidence, event);
   evidence.trace_id ??= text(event.trace_id);
   const override = text(event.replay?.override_key);
   if (override) evidence.override_keys = withWord(evidence.override_keys, override);
   const marks = membersOf(event.metadata).redactions;
   if (Array.isArray(marks)) evidence.redactions = marks.reduce(redacted(event.id), evidence.redactions);
-  return leaf;
 }
 
 /** The next event of the task itself. A draft repeats the last sequence: it is not an event yet, and is not hashed. */
-function follow(evidence: Evidence, event: CoreEvent): string | undefined {
+function follow(evidence: Evidence, event: CoreEvent): void {
   const sequence = count(event.sequence) ?? 0;
-  if (sequence <= evidence.sequence) return undefined;
+  if (sequence <= evidence.sequence) return;
   if (sequence > evidence.sequence + 1) evidence.run = undefined;
   evidence.sequence = sequence;
-  return commit(evidence, event);
+  commit(evidence, event);
 }
 
 /** Also called for events written together with the receipt, which add no evidence. */
-export function commit(evidence: Evidence, event: CoreEvent): string | undefined {
-  return evidence.run && extendRun(evidence.run, event);
+export function commit(evidence: Evidence, event: CoreEvent): void {
+  if (evidence.run) extendRun(evidence.run, event);
 }
 
 /** A mark's pointer is relative to the event; the receipt's pointer starts with the event's id. */

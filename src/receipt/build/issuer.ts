@@ -15,7 +15,6 @@ import type {
   Signer,
 } from '../../ports/index.ts';
 import { eventLeaf, LOG_CONTENT, logRoot, logUri } from '../merkle/event-hash.ts';
-import type { RecentLeaves } from '../merkle/recent-leaves.ts';
 import { hashOf } from '../seal/canonical-json.ts';
 import { sealReceipt } from '../seal/seal.ts';
 import { buildReceipt } from './build.ts';
@@ -30,8 +29,6 @@ export interface IssuerOptions {
   readonly issuer: Omit<Receipt['issuer'], 'public_key_id'>;
   /** The product's name, put into receipts of replays. */
   readonly source: string;
-  /** Receives the leaf of each event that is added to an account. */
-  readonly leaves?: Pick<RecentLeaves, 'note'>;
 }
 
 export function createIssuer(options: IssuerOptions): ReceiptIssuer {
@@ -59,7 +56,7 @@ function createCurrentIssuer({ signer, issuer }: IssuerOptions): () => Receipt['
 }
 
 function createAccount(options: IssuerOptions, currentIssuer: () => Receipt['issuer']): Account {
-  const { signer, issuer, source, leaves } = options;
+  const { signer, issuer, source } = options;
   const evidence = createEvidence();
 
   function seal(claim: ReceiptClaim, head: ChainHead, written: readonly CoreEvent[] = []): SealedReceipt {
@@ -101,8 +98,7 @@ function createAccount(options: IssuerOptions, currentIssuer: () => Receipt['iss
     add(event: CoreEvent) {
       // Only the task's own sequence can show a gap; other events of the task are accepted in any order.
       if (event.resource.object === 'task' && event.sequence !== evidence.sequence + 1) return;
-      const leaf = learn(evidence, event);
-      if (leaf !== undefined) leaves?.note(event, leaf);
+      learn(evidence, event);
       account.sequence = evidence.sequence;
     },
     open() {

@@ -4,7 +4,6 @@
  */
 import { hash } from 'node:crypto';
 import type { CoreEvent } from '../../model/events.ts';
-import { canonicalBytes } from '../seal/canonical-bytes.ts';
 import { canonicalJson, spellAnyway } from '../seal/canonical-json.ts';
 import { foldPeaks, nodeBytes, spelled } from './merkle.ts';
 
@@ -27,7 +26,7 @@ export function eventLeaf(event: CoreEvent): string {
 
 /** The leaf as 32 bytes in a binary string, the form in which trees over events grow: half the cost of hexadecimal. */
 export function leafBytes(event: CoreEvent): string {
-  return hash('sha256', canonicalBytes(0, event) ?? `\0${eventText(event)}`, 'binary');
+  return hash('sha256', `\0${eventText(event)}`, 'binary');
 }
 
 /** Every event has one text, even when RFC 8785 has no form for its values: a log accepts what callers send. */
@@ -57,16 +56,14 @@ export function copyOfRun({ count, frontier, first, last }: EventRun): EventRun 
   return { count, frontier: [...frontier], first, last };
 }
 
-/** Adds the event; returns its leaf. */
-export function extendRun(run: EventRun, event: CoreEvent): string {
-  const leaf = leafBytes(event);
-  let node = leaf;
+/** Adds the event. */
+export function extendRun(run: EventRun, event: CoreEvent): void {
+  let node = leafBytes(event);
   for (let index = run.count; index % 2 === 1; index = (index - 1) / 2) node = nodeBytes(run.frontier.pop()!, node);
   run.frontier.push(node);
   run.count += 1;
   run.first ??= event.id;
   run.last = event.id;
-  return leaf;
 }
 
 /** The commitment as it stands in a receipt, members in canonical order. */

@@ -185,7 +185,7 @@ function reordered(object: Record<string, unknown>): unknown {
 const INDEX = /^\d+$/;
 
 /** By UTF-16 code unit. Objects are small, and for a handful of keys insertion is half the cost of a library sort. */
-export function inOrder(keys: string[]): string[] {
+function inOrder(keys: string[]): string[] {
   if (keys.length > 32) return keys.sort();
   for (let i = 1; i < keys.length; i += 1) {
     const key = keys[i]!;

@@ -17,7 +17,6 @@ import { createReaders } from './reading/reader.ts';
 import { createReceipts } from './receipts.ts';
 import { createRows } from './rows.ts';
 import { createUpkeep } from './upkeep.ts';
-import { makeRoom } from './writing/log-growth.ts';
 import { createTableWriter, tableRowsOf } from './writing/table-rows.ts';
 import { createWriterThread, type WriterThreadThreshold } from './writing/writer-thread.ts';
 
@@ -26,16 +25,12 @@ export interface SqliteOptions extends EngineOptions {
   readonly path: string;
   /** The file is refused growth beyond this size, as if the disk were full. */
   readonly maxBytes?: number;
-  /** Initial length of the write-ahead log, so that the first commits need not extend it. */
-  readonly roomBytes?: number;
   /** The load from which a writer thread does the writing. Absent: never. */
   readonly concurrentWriters?: WriterThreadThreshold;
 }
 
 export type SqliteStore = EngineStore;
 
-/** The largest size the write-ahead log reaches between checkpoints. */
-const SERVING_ROOM = 16_500_000;
 /** From this many concurrent units, writing on another thread is quicker. */
 const SERVING_CONCURRENCY = { units: 8, times: 64 };
 
@@ -43,7 +38,7 @@ export function openSqliteStore(location: StoreLocation, { serving, ...options }
   return createSqliteStore({
     ...options,
     ...location,
-    ...(serving && { roomBytes: SERVING_ROOM, concurrentWriters: SERVING_CONCURRENCY }),
+    ...(serving && { concurrentWriters: SERVING_CONCURRENCY }),
   });
 }
 
@@ -55,7 +50,6 @@ async function openSqlite(options: SqliteOptions): Promise<Database> {
   const { path, log: logger, maxBytes, lockTimeoutMs = LOCK_TIMEOUT_MS, concurrentWriters } = options;
   const limits = { ...(maxBytes !== undefined && { maxBytes }), ...(logger && { logger }) };
   const connection = await openConnection({ path, lockTimeoutMs, ...limits });
-  if (options.roomBytes !== undefined) makeRoom(connection, options.roomBytes);
   const log = createLog(connection);
   const readers = createReaders(connection, log);
   const rows = createRows(connection);

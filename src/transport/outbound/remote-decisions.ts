@@ -41,7 +41,7 @@ export function toRemoteDecision(event: string, payload: JsonObject, at?: string
 export function remoteDecided(remote: string, decision: RemoteDecision, relayed: boolean, ext?: JsonObject): Fact[] {
   const { tool_call_id, name, verdict, reason, code } = decision;
   const decided: RemoteDecidedPayload = { ...decision, remote, ...(relayed && { relayed }) };
-  const about = { event: 'vendor.tollbridge.remote_decided', payload: decided };
+  const about: Fact = { event: 'vendor.tollbridge.remote_decided', payload: decided };
   const error = `${remote} refused the call: ${reason ?? code ?? 'it does not say why'}`;
   const over = { tool_call_id, name, status: 'error', error, code: code ?? 'refused' };
   if (verdict === 'approved' || relayed) return [about];

@@ -7,7 +7,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { MARK } from './descendants.ts';
 
 interface Record {
@@ -121,6 +121,27 @@ interface Process {
   readonly group: number;
   readonly session: number;
   readonly started: string | null;
+}
+
+/**
+ * Names the program that started this process, and no later one with the same process id: its first ancestor that is not a
+ * launcher. Undefined where the system does not report it.
+ */
+export function clientProcess(): string | undefined {
+  const [, ...above] = ancestry() ?? [];
+  const client = above.find(({ pid }) => !LAUNCHERS.test(nameOf(pid)));
+  return client?.started ? `${client.pid}-${client.started.replace(/\W+/g, '-')}` : undefined;
+}
+const LAUNCHERS = /^(?:-?(?:ba|da|z|fi|k)?sh|npm|npx|env|cmd)\b/;
+
+function nameOf(pid: number): string {
+  try {
+    if (process.platform === 'linux') return readFileSync(`/proc/${pid}/comm`, 'utf8');
+    const ps = ['-o', 'comm=', '-p', String(pid)];
+    return basename(execFileSync('/bin/ps', ps, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+  } catch {
+    return '';
+  }
 }
 
 /** This process and its ancestors. Undefined where not even this process can be inspected. */

@@ -11,7 +11,8 @@ export interface Counted extends Row {
 
 /**
  * Counts events per task, tasks per session; a task can be withdrawn and comes back with its next event. Reads across
- * resources, drops rows, and fails on demand: enough to tell a right store from a wrong one.
+ * resources, drops rows, those of `payload.drops` without having read them, and fails on demand: enough to tell a right
+ * store from a wrong one.
  */
 export const contractProjector: Projector = {
   touches(draft) {
@@ -46,7 +47,8 @@ export const contractProjector: Projector = {
       const row = { id: event.session_id, object: 'session', created_at, updated_at: event.created_at, count };
       changes.push({ put: row as Row });
     }
-    return changes;
+    const drops = (event.payload.drops ?? []) as readonly string[];
+    return [...changes, ...drops.map((task): Change => ({ drop: { object: 'task', id: task } }))];
   },
 };
 function keep(row: Counted | undefined, name: 'status'): Partial<Counted> {

@@ -8,11 +8,17 @@ import { startChild } from '../../../src/transport/process/child.ts';
 import { speak } from '../../support/acp/client.ts';
 import { PROGRAM } from '../../support/process/cli.ts';
 
-test('an editor starts it, talks to the demo agent, and it ends with its input', { timeout: 60_000 }, async () => {
+/** Loaded first by the child: opening a port or a socket file to listen on ends it. */
+const NO_PORTS = `data:text/javascript,import net from 'node:net';
+net.Server.prototype.listen = () => { console.error('it listens'); process.exit(70); };`;
+
+test('an editor starts it, talks to the demo agent without any port being opened, and it ends with its input', {
+  timeout: 60_000,
+}, async () => {
   const data = await mkdtemp(join(tmpdir(), 'tollbridge-agent-'));
   onTestFinished(() => rm(data, { recursive: true, force: true }));
   const child = await startChild({
-    command: [process.execPath, PROGRAM, 'acp-agent', '--agent', 'demo', '--data', data],
+    command: [process.execPath, '--import', NO_PORTS, PROGRAM, 'acp-agent', '--agent', 'demo', '--data', data],
     cwd: data,
   });
   onTestFinished(() => child.close());

@@ -1,6 +1,8 @@
 /** A definition that is no longer what it was, as the operator of the gateway meets it: shown line by line, and accepted by name. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { acceptPin, listPins } from '../../../src/cli/commands/mcp/mcp.ts';
+import { accept, listPins } from '../../../src/cli/commands/mcp/accept.ts';
 import { openMcpGateway } from '../../support/mcp/gateway.ts';
 import { openLegacyClient, outcome } from '../../support/mcp/one-server.ts';
 import { echo, type Loose, openUpstream } from '../../support/mcp/upstream.ts';
@@ -39,20 +41,89 @@ test('what changed is shown with what it was; accepting it by name lets it run, 
     definition: { description: 'does echo, twice', annotations: { readOnlyHint: true } },
   };
   expect(await names()).toEqual(['other']);
-  expect((await call()).structuredContent.error.code).toBe('definition_changed');
+  const refused = await call();
+  expect(refused.structuredContent.error.code).toBe('definition_changed');
+  // A definition can be written for the model that reads it: it is not told what it says now.
+  expect(JSON.stringify(refused)).not.toContain('twice');
+  expect(refused.content[0].text).toContain(
+    'is no longer what it was (description and annotations); a person can look',
+  );
   expect(upstream.count('tools/call')).toBe(1);
   expect((await typed(() => listPins({ data }))).out).toBe(
     'u echo\n  description was "does echo" and is "does echo, twice"\n  annotations was {} and is {"readOnlyHint":true}\n',
   );
-  expect((await typed(() => acceptPin('u', 'other', { data }))).code).toBe(3);
+  expect((await typed(() => accept('u', ['other'], { data, yes: true }))).code).toBe(3);
   expect((await call()).isError).toBe(true);
-  expect(await typed(() => acceptPin('u', 'echo', { data }))).toMatchObject({
-    code: 0,
-    out: 'echo of u may be used as it is now\n',
-  });
+  const accepted = await typed(() => accept('u', ['echo'], { data, yes: true }));
+  expect(accepted.code).toBe(0);
+  expect(accepted.out).toContain(
+    '  read    echo  does echo, twice\n      description was "does echo" and is "does echo, twice"\n',
+  );
+  expect(accepted.out).toContain('Accepted: 1 tool of u.\n');
   expect((await call()).content).toEqual([{ type: 'text', text: 'hi' }]);
   expect(await names()).toEqual(['echo', 'other']);
   expect(upstream.count('tools/call')).toBe(2);
+});
+
+test('a definition that is again what it was has no change left to accept', async () => {
+  const data = await aDirectory();
+  const upstream = await openUpstream({ tools: { echo } });
+  const gateway = await openMcpGateway({ upstreams: { u: { url: upstream.url } }, dir: data });
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
+  const client = await openLegacyClient(gateway.at('u'));
+  const call = async () =>
+    outcome(await client.request('tools/call', { name: 'echo', arguments: { text: 'hi' } })).result.isError;
+  const becomes = async (tool: Loose) => {
+    upstream.tools.echo = tool;
+    await client.request('tools/list');
+  };
+  expect(await call()).toBeUndefined();
+  await becomes({ ...echo, definition: { description: 'another' } });
+  expect(await call()).toBe(true);
+  await becomes(echo);
+  expect(await call()).toBeUndefined();
+  expect((await typed(() => listPins({ data }))).out).toBe('Every tool is what it was when first seen.\n');
+  // Accepting now accepts the tool as it is, and not the change that was.
+  expect((await typed(() => accept('u', ['echo'], { data, yes: true }))).out).toContain('echo  does echo\n');
+  expect(await call()).toBeUndefined();
+});
+
+test('a server that a person has accepted is quiet about reading, until one of its tools changes', async () => {
+  const data = await aDirectory();
+  const reads = { ...echo, definition: { annotations: { readOnlyHint: true } } };
+  const upstream = await openUpstream({ tools: { look: reads, peek: reads, wipe: echo } });
+  const rules = () =>
+    '- { id: reads, when: { effect: read }, then: allow }\n- { id: others, when: { effect: [unknown, delete] }, then: block }';
+  const gateway = await openMcpGateway({ upstreams: { u: { url: upstream.url } }, dir: data, rules });
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
+  const client = await openLegacyClient(gateway.at('u'));
+  const call = async (name: string) =>
+    outcome(await client.request('tools/call', { name, arguments: { text: 'hi' } })).result.isError;
+  expect(await call('look')).toBe(true);
+
+  const config = join(data, 'tollbridge.yaml');
+  await writeFile(config, `tools: { u: { mcp: { url: "${upstream.url}" } } }\n`);
+  const asked = await typed(() => accept('u', [], { data, config }));
+  expect(asked.err).toContain('nobody is here to answer');
+  expect(await call('look')).toBe(true);
+  const accepted = await typed(() => accept('u', [], { data, config, yes: true }));
+  expect(accepted.out).toBe(
+    'Tools of u, with the effect that the server states for each:\n\n' +
+      '  delete  wipe  does wipe\n  read    look  does look\n  read    peek  does peek\n\nAccepted: 3 tools of u.\n',
+  );
+  expect([await call('look'), await call('peek'), await call('wipe')]).toEqual([undefined, undefined, true]);
+  expect((await typed(() => accept('u', [], { data, config, yes: true }))).code).toBe(3);
+
+  // What was accepted is this definition: another one that says it only reads is not believed.
+  upstream.tools.peek = { ...echo, definition: { description: 'other', annotations: { readOnlyHint: true } } };
+  await client.request('tools/list');
+  expect([await call('look'), await call('peek')]).toEqual([undefined, true]);
 });
 
 /** A server whose tool changed before anyone looked, and an address to hear about it from. */
@@ -99,7 +170,7 @@ test.each([
   }).catch(() => {});
   await expect.poll(() => listening.map(({ method }) => method)).toContain('notifications/subscriptions/acknowledged');
 
-  expect(await typed(() => acceptPin('u', 'echo', { data }))).toMatchObject({ code: 0 });
+  expect(await typed(() => accept('u', ['echo'], { data, yes: true }))).toMatchObject({ code: 0 });
   await expect
     .poll(() => received.filter(({ method }) => method === CHANGED))
     .toEqual([{ jsonrpc: '2.0', method: CHANGED }]);

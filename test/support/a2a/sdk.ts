@@ -10,6 +10,7 @@ import {
 } from '@a2a-js/sdk/client';
 import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import { credentials } from '@grpc/grpc-js';
+import type { Fact } from '../../../src/index.ts';
 
 export type Binding = 'JSONRPC' | 'HTTP+JSON' | 'GRPC';
 
@@ -87,13 +88,15 @@ export function wire(text: string, more: object = {}) {
 }
 
 /** An agent's message as it streams it: pieces, then the whole. */
-export function speech(id: string, pieces: readonly string[]) {
+export function speech(id: string, pieces: readonly string[]): Fact[] {
   const whole = pieces.join('');
   return [
-    ...pieces.map((text) => ({
-      event: 'vendor.tollbridge.message_delta',
-      payload: { message_id: id, role: 'assistant', text },
-    })),
+    ...pieces.map(
+      (text): Fact => ({
+        event: 'vendor.tollbridge.message_delta',
+        payload: { message_id: id, role: 'assistant', text },
+      }),
+    ),
     {
       event: 'agent.message',
       payload: { message: { id, role: 'assistant', parts: [{ type: 'text', text: whole, visibility: 'public' }] } },

@@ -25,7 +25,7 @@ const tells: Script = async ({ sink, work }) => {
     payload: { ...bag(), span: { id: 's', kind: 'llm', call_id: '1' }, response: bag() },
     ext: { acp: bag() },
   });
-  await sink.emit({ event: 'com.example.said', payload: bag(), trace_id: KNOWN, span_id: looks.bearer() });
+  await sink.emit({ event: vendorEvent('com.example.said'), payload: bag(), trace_id: KNOWN, span_id: looks.bearer() });
   await sink.emit({ event: 'vendor.tollbridge.plan', payload: { entries: [bag()] } });
   await sink.emit({ event: 'agent.reasoning_summary', payload: { text: sentence().repeat(30) } }); // too long to stand inline
   await sink.emit(text(sentence().repeat(30)));

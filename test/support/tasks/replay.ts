@@ -2,6 +2,7 @@
 import { expect } from 'vitest';
 import type { AskRecord } from '../../../src/model/asks.ts';
 import type { CommandBody } from '../../../src/model/commands.ts';
+import { vendorEvent } from '../../../src/model/events.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
 import type { Abilities } from '../../../src/ports/index.ts';
@@ -41,7 +42,7 @@ export const everything: Script = async ({ sink, work: { recorded } }) => {
     event: 'vendor.tollbridge.message_delta',
     payload: { message_id: 'm', role: 'assistant', text: 'h' },
   });
-  await sink.emit({ event: 'com.example.mood', payload: { mood: 'good' } });
+  await sink.emit({ event: vendorEvent('com.example.mood'), payload: { mood: 'good' } });
   await sink.artifact({ kind: 'file', name: 'a.txt', mime_type: 'text/plain', bytes: Buffer.from('a file') });
   const call = (tool_call_id: string, tool: string, more: JsonObject = {}) =>
     sink.act({ kind: 'tool', tool, tool_call_id, arguments: { n: tool_call_id, ...more } });

@@ -46,7 +46,7 @@ export async function stopped(signal: AbortSignal): Promise<undefined> {
 
 export function text(words: string, more: JsonObject = {}) {
   return {
-    event: 'agent.message',
+    event: 'agent.message' as const,
     payload: { message: { role: 'assistant', parts: [{ type: 'text', text: words, visibility: 'public' }], ...more } },
   };
 }

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalBytes } from '../../../src/receipt/seal/canonical-bytes.ts';
 import { assembleJson, canonicalJson, hashBytes, hashOf, spellOnce } from '../../../src/receipt/seal/canonical-json.ts';
 import { receiptHash } from '../../../src/receipt/seal/receipt-hash.ts';
 import { parseStrict } from '../../../src/receipt/seal/strict-json.ts';
@@ -209,53 +208,6 @@ function hasSpelling(value: unknown): boolean {
     return false;
   }
 }
-
-describe('canonical bytes', () => {
-  const textOf = (value: unknown): string | undefined => {
-    const bytes = canonicalBytes(0x21, value);
-    return bytes && Buffer.from(bytes).toString('latin1');
-  };
-
-  test('are the canonical text after the first byte, or are left to be spelled', () => {
-    let written = 0;
-    const word = fc.oneof(fc.string(), fc.constantFrom('a', 'b', '10', '9', '__proto__', 'ü', '"', '\\', '\x7f'));
-    const leaf = fc.oneof(word, fc.double(), fc.integer(), fc.boolean(), fc.constant(null), fc.constant(undefined));
-    const { value } = fc.letrec((tie) => ({
-      value: fc.oneof({ maxDepth: 4 }, leaf, fc.array(tie('value')), fc.dictionary(word, tie('value'))),
-    }));
-    fc.assert(
-      fc.property(value, (any) => {
-        const text = textOf(any);
-        if (text === undefined) return;
-        written += 1;
-        expect(text).toBe(`!${canonicalJson(any)}`);
-      }),
-      { numRuns: 1_000 },
-    );
-    expect(written).toBeGreaterThan(100);
-  });
-
-  test('are not those of a value that has no canonical text, needs an escape or another encoding, or is not plain', () => {
-    const odd = [Number.NaN, 2 ** 60, '\ud800', 'ü', 'a"b', '\n', new Date(0), [undefined], { a: () => 1 }, 1n];
-    expect(odd.map(textOf)).toEqual(odd.map(() => undefined));
-  });
-
-  test('end where there is no room, however it is used up', () => {
-    const deep = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`);
-    const long = [
-      'x'.repeat(20_000),
-      Array(20_000).fill(0),
-      Array(4_000).fill('abcd'),
-      { ['k'.repeat(20_000)]: 1 },
-      deep,
-    ];
-    expect(long.map(textOf)).toEqual(long.map(() => undefined));
-    for (let length = 16_250; length < 16_400; length += 1) {
-      const text = textOf(['x'.repeat(length), { a: [null, 1.5] }]);
-      expect([undefined, `!${canonicalJson(['x'.repeat(length), { a: [null, 1.5] }])}`]).toContain(text);
-    }
-  });
-});
 
 describe('hashes', () => {
   test('of bytes and of values', () => {

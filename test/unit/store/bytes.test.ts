@@ -3,13 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../../src/model/events.ts';
 import type { Json } from '../../../src/model/schema.ts';
-import {
-  buildEvent,
-  createEncoder,
-  idsText,
-  kindFilter,
-  resourceText,
-} from '../../../src/store/engine/commit/event.ts';
+import { buildEvent, kindFilter } from '../../../src/store/engine/commit/event.ts';
 import { emptyWriteSet } from '../../../src/store/engine/commit/write-set.ts';
 import { pack, unpack } from '../../../src/store/sqlite/writing/packed-rows.ts';
 import { tableRowsOf } from '../../../src/store/sqlite/writing/table-rows.ts';
@@ -83,14 +77,11 @@ describe('the text of an event', () => {
     { requiredKeys: ['event', 'resource', 'payload'] },
   );
 
-  test('is what JSON.stringify gives, for any draft', () => {
+  test('shows the kind without being parsed, for any draft', () => {
     fc.assert(
       fc.property(draft, fc.nat(), fc.nat(), (input, position, sequence) => {
         const wanted = input as EventDraft;
-        const now = '2026-11-16T09:00:00.000Z';
-        const built = buildEvent(wanted, position, sequence, now);
-        const encoded = createEncoder(now).encode(built, wanted, resourceText(wanted.resource), idsText(wanted));
-        expect(encoded).toBe(JSON.stringify(built));
+        const encoded = JSON.stringify(buildEvent(wanted, position, sequence, '2026-11-16T09:00:00.000Z'));
         expect(kindFilter([wanted.event])(encoded)).toBe(true);
         expect(kindFilter([`${wanted.event}x`, `x${wanted.event}`])(encoded)).toBe(false);
       }),

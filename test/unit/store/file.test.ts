@@ -29,37 +29,6 @@ describe('opening', () => {
     expect(db.prepare('PRAGMA user_version').raw().get()).toEqual([4]);
   });
 
-  test('can be given room to grow, which holds nothing and does not stay', async () => {
-    const store = await start({ roomBytes: 1_000_000 });
-    const wal = async () => (await stat(`${home.path}-wal`)).size;
-    const roomy = await wal();
-    expect(roomy).toBeGreaterThanOrEqual(1_000_000);
-    await append(store, event('task_1'));
-    expect(await wal()).toBe(roomy);
-    expect((await all(store)).length).toBe(1);
-    const db = other();
-    expect(db.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'room'").raw().get()).toEqual([0]);
-    // A second one finds the room there.
-    const again = await start({ roomBytes: 500_000 });
-    await append(again, event('task_1'));
-    expect(await wal()).toBe(roomy);
-    await again.close();
-    await store.close();
-    expect((await stat(home.path)).size).toBeLessThan(500_000);
-  });
-
-  test('does without room where there is none to be had', async () => {
-    const store = await start({ roomBytes: 4_000_000, maxBytes: 300_000 });
-    await append(store, event('task_1'));
-    await store.close();
-    const db = other();
-    db.exec('BEGIN IMMEDIATE');
-    const locked = await start({ roomBytes: 4_000_000 });
-    db.exec('ROLLBACK');
-    await append(locked, event('task_1'));
-    expect((await all(locked)).length).toBe(2);
-  });
-
   test('several processes may make the same new file at once', async () => {
     const runs = [run('append', home.path, '5'), run('append', home.path, '5'), run('append', home.path, '5')];
     for (const { lines } of runs) expect((await lines.next()).value).toBe('ready');

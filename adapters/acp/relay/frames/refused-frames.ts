@@ -2,7 +2,7 @@
  * Frames that do not cross. The sender receives the reason in the protocol's own words; the log of the running task, or of a
  * task of its own, records the refusal. Repetitions are counted, not recorded each time.
  */
-import { asFault, asText, type JsonObject, type Logger } from '../../../../src/index.ts';
+import { asFault, asText, type JsonObject, type Logger, vendorEvent } from '../../../../src/index.ts';
 import { NOT_A_MESSAGE } from '../../../../src/transport/json-rpc/messages.ts';
 import { SYSTEM_ACTOR } from '../from-agent/approved-acts.ts';
 import type { SessionKeys } from '../from-editor/session-keys.ts';
@@ -61,7 +61,7 @@ export function createRefusedFrames({ wires, turns, sessionKeys, log }: RefusedF
   }
 
   function write(payload: JsonObject): void {
-    const noted = { event: 'vendor.acp.frame_refused', payload };
+    const noted = { event: vendorEvent('vendor.acp.frame_refused'), payload };
     writing = writing
       .then(async () => {
         const live = turns.all().find((turn) => turn.live && !turn.finished)?.live;

@@ -5,7 +5,7 @@
  */
 
 import { STANDING_GRANT } from '../../../../mappings/acp.ts';
-import { type Answer, asFault, asText, type JsonObject } from '../../../../src/index.ts';
+import { type Answer, asFault, asText, type JsonObject, vendorEvent } from '../../../../src/index.ts';
 import type { Call } from '../../client/acts/tool-calls.ts';
 import { listOf, objectOf, textOf, within } from '../../shapes.ts';
 import {
@@ -96,7 +96,7 @@ export function createPermissions({ wires, questions, approvals, standingGrants,
       }
       if (hidden)
         void begun.recorder.note({
-          event: 'vendor.acp.options_hidden',
+          event: vendorEvent('vendor.acp.options_hidden'),
           payload: { tool_call_id: id, kinds: [STANDING_GRANT] },
         });
       await settle(answer, { id, call, reported }, turn, begun, lasting);
@@ -150,10 +150,13 @@ export function createPermissions({ wires, questions, approvals, standingGrants,
       // An editor shows a call in its latest state: a yes to a call that changed meanwhile covers nothing beyond the response.
       if (isSameAct(reported, call.reported))
         await approvals.approved(turn, { call, reported, effect: effectOfCall(reported), answer });
-      else await recorder.note({ event: 'vendor.acp.changed_while_asked', payload: { tool_call_id: id } });
+      else await recorder.note({ event: vendorEvent('vendor.acp.changed_while_asked'), payload: { tool_call_id: id } });
       // An auditor must know why later calls were not asked about.
       if (lasting) {
-        await recorder.note({ event: 'vendor.acp.standing_grant', payload: { tool_call_id: id, by: answer.by } });
+        await recorder.note({
+          event: vendorEvent('vendor.acp.standing_grant'),
+          payload: { tool_call_id: id, by: answer.by },
+        });
       }
       return;
     }

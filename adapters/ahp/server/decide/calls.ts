@@ -104,7 +104,7 @@ export function createCalls({ gate, runs, settings, deps }: CallsDeps): Calls {
       const span = { id: `${run.taskId}.span${run.spans}`, kind: 'llm', call_id: `${run.taskId}.llm${run.spans}` };
       await gate.report(run, [
         ...(run.prompts === 1 && typeof text === 'string'
-          ? [{ event: 'user.message', payload: says('user', text) }]
+          ? [{ event: 'user.message' as const, payload: says('user', text) }]
           : []),
         { event: 'span.started', payload: { span } },
       ]);

@@ -3,7 +3,15 @@
  * result without its question is `observed`, and the end is the agent's claim.
  */
 
-import { type Actor, asFault, type Bridge, type Deps, type Fact, type JsonObject } from '../../../../src/index.ts';
+import {
+  type Actor,
+  asFault,
+  type Bridge,
+  type Deps,
+  type Fact,
+  type JsonObject,
+  vendorEvent,
+} from '../../../../src/index.ts';
 import type { AhpSettings } from '../../config.ts';
 import { type AhpEvent, readCall, viaOf } from '../../translate.ts';
 import { extOf, openingOf, says } from '../event-members.ts';
@@ -90,7 +98,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
       const now = Date.parse(deps.clock.now());
       if (now - run.heartbeatAt < HEARTBEAT_MS) return;
       run.heartbeatAt = now;
-      await report(run, event, [{ event: 'vendor.ahp.heartbeat', payload: members(event.payload) }]);
+      await report(run, event, [{ event: vendorEvent('vendor.ahp.heartbeat'), payload: members(event.payload) }]);
     },
   };
 
@@ -113,9 +121,9 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
       return counted ? undefined : await report(run, event, [{ event: 'vendor.tollbridge.usage', payload: usage }]);
     }
     await report(run, event, [
-      ...(said ? [{ event: 'agent.message', payload: says('assistant', said) }] : []),
+      ...(said ? [{ event: 'agent.message' as const, payload: says('assistant', said) }] : []),
       { event: 'span.completed', payload: { span, ...(run.model && { model: run.model }) } },
-      ...(usage ? [{ event: 'vendor.tollbridge.usage', payload: usage }] : []),
+      ...(usage ? [{ event: 'vendor.tollbridge.usage' as const, payload: usage }] : []),
     ]);
   }
 

@@ -3,7 +3,13 @@
  * The same log always gives the same run, so a number is a permanent cursor. Pure, and stores no payloads.
  */
 
-import { type DECISION_TYPES, isOver, type RunEventType, type RunStatus } from '../../../../mappings/runs.ts';
+import {
+  type DECISION_TYPES,
+  isOver,
+  NOT_RENDERED,
+  type RunEventType,
+  type RunStatus,
+} from '../../../../mappings/runs.ts';
 import {
   type AskRecord,
   asText,
@@ -13,6 +19,7 @@ import {
   isObject,
   type Json,
   type JsonObject,
+  leftOut,
   type Message,
   type MessageView,
   type Task,
@@ -239,8 +246,10 @@ export function createRunRenderer(): RunRenderer {
         rejecting = isObject(payload.failure) && payload.failure.code === REJECTED;
         failing = isObject(payload.failure) && payload.failure.code === UNANSWERED;
         return [];
-      default:
+      case 'task.submitted': // rendered before any other event
         return [];
+      default:
+        return leftOut(NOT_RENDERED, event.event);
     }
   }
 

@@ -1,6 +1,7 @@
 /**
  * `tollbridge acp-agent`: an editor starts this as its agent, and the configured agent does the work, whatever protocol
- * it speaks. It shares the log with other processes on the same data directory, and opens no door but the editor's own.
+ * it speaks. It shares the log with other processes on the same data directory, and opens no port and no door but the
+ * editor's own.
  * Nothing but the protocol goes to standard output.
  */
 import { acp } from '../../../../adapters/acp/index.ts';
@@ -17,9 +18,10 @@ export interface AcpAgentOptions extends CommonOptions {
 export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): Promise<void> {
   // An editor that stops reading has gone; that ends the process in order instead of with an unhandled error.
   process.stdout.removeAllListeners('error');
+  // Where the configured gateway listens, and who may reach it there, is not about this process.
   const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
   const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
-  const gateway = await startGateway({ ...config, doors }, { recoversOrphans: false });
+  const gateway = await startGateway({ ...config, doors }, { recoversOrphans: false, listens: false });
   const endSupervision = superviseIn(config.dataDir);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());

@@ -19,6 +19,7 @@ import { brief, shortId } from '../../output/terminal-text.ts';
 import { calledAgain } from '../../own-name.ts';
 import { requirePerson } from '../../person-only.ts';
 import { untilStopped } from '../../stop-signals.ts';
+import { grantFor } from './grant.ts';
 
 type Ask = AskRecord & Row;
 
@@ -111,21 +112,33 @@ export async function answer(
   id: string,
   approved: boolean,
   reason: string | undefined,
-  options: CommonOptions & { readonly json?: boolean; readonly arguments?: string },
+  options: CommonOptions & { readonly json?: boolean; readonly arguments?: string; readonly for?: string },
 ): Promise<void> {
   const changed = options.arguments === undefined ? undefined : await readArguments(options.arguments);
   requirePerson((await configFrom(options)).dataDir, 'answering a question');
-  await withCoreRuntime(options, async ({ bridge, store }, { dataDir }) => {
+  await withCoreRuntime(options, async ({ bridge, store, permissions }, { dataDir }) => {
     const ask = await findAsk(store, id);
     // Rules decide who may answer. Missing rules are reported as that, and not as a denial.
     await rulesOnRecord(dataDir, store);
+    const actor = { ...localActor(), interactive: true } as const;
+    const grant =
+      options.for === undefined
+        ? undefined
+        : await grantFor(ask, options.for, { by: actor.id, now: systemClock.now(), store });
+    // A grant that could not be kept is reported before the answer is given.
+    if (grant) await permissions.requireSound(grant);
     const { resource } = await bridge.submit({
       kind: 'ask.answer',
-      actor: { ...localActor(), interactive: true },
+      actor,
       body: { ask_id: ask.id, approved, ...(changed && { arguments: changed }), ...(reason && { reason }) },
     });
+    if (grant) {
+      const body = { object: 'permission_rule' as const, body: grant as JsonObject };
+      await bridge.submit({ kind: 'resource.create', actor, body });
+    }
+    const longer = grant ? ` (and ${grant.action_pattern} for ${options.for})` : '';
     process.stdout.write(
-      options.json ? `${JSON.stringify(resource)}\n` : `${approved ? 'Approved' : 'Denied'}: ${ask.id}\n`,
+      options.json ? `${JSON.stringify(resource)}\n` : `${approved ? 'Approved' : 'Denied'}: ${ask.id}${longer}\n`,
     );
   });
 }

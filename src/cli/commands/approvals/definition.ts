@@ -22,13 +22,16 @@ approve and deny. An answer is valid for exactly the act that was shown, once. W
     .argument('<id>', 'id shown by "tollbridge approvals", or its last characters')
     .argument('[reason]', 'recorded with the answer')
     .option('--arguments <json>', 'run with these arguments instead: a JSON object, or @FILE')
+    .option('--for <time>', 'do not ask again about this tool: "session", or for a time such as 30m, 2h, 1d')
     .option('--json', 'the approval after the answer, as one JSON object')
     .addHelpText(
       'after',
       folded(
         `The act that was shown runs once. The first answer counts; a later answer is refused (exit 4).
 With --arguments the act runs with those arguments. They are first checked against the tool's schema and decided by the rules; if
-the rules block them, the answer is refused and the approval stays pending. Agents that accept only yes or no cannot get other arguments.`,
+the rules block them, the answer is refused and the approval stays pending. Agents that accept only yes or no cannot get other arguments.
+With --for the same tool of the same server is not asked about again, with any arguments: in this session, or for this caller until the
+time has passed. What a rule blocks stays blocked.`,
       ),
     )
     .action(answer(true));

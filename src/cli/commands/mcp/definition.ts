@@ -12,6 +12,11 @@ export function addMcp(program: Command): void {
     .usage('[options] -- <command...>')
     .argument('[command...]', "the server's command, after --")
     .option('--url <address>', 'address of a running server, instead of a command')
+    .option(
+      '--header-env <header=variable...>',
+      'with --url: headers to send, each with the variable that holds its value',
+    )
+    .option('--transport <name>', 'with --url: auto, streamable or sse (default: auto)')
     .option('--server <name>', 'name of a server under tools in the configuration')
     .option('--name <name>', 'name of the server in rules and the log (default: its command)')
     .addHelpText(
@@ -26,7 +31,8 @@ approvals; they can always be answered with "tollbridge approve".`),
   mcp
     .command('login')
     .description('sign in to a server that requires OAuth')
-    .argument('<server>', 'name of the server under tools in the configuration')
+    .argument('<server>', 'name of the server under tools in the configuration, or with --url any name')
+    .option('--url <address>', 'address of a server that a client starts with "tollbridge mcp --url"')
     .option('--no-browser', 'only print the sign-in address')
     .option('--paste', 'for a browser on another machine: paste the address it is redirected to')
     .addHelpText(
@@ -44,19 +50,24 @@ here. The tokens are stored in a vault, refreshed when they are used, and never 
       folded(`When a server changes the name, description, schema or hints of a tool, the tool is hidden until a person has looked
 at the change. Each is shown as a diff.`),
     )
-    .action(run(async (options) => (await import('./mcp.ts')).listPins(options)));
+    .action(run(async (options) => (await import('./accept.ts')).listPins(options)));
   mcp
     .command('accept')
-    .description('accept the changed definition of a tool')
-    .argument('<server>', 'the server, as shown by "tollbridge mcp changes"')
-    .argument('<tool>', 'the tool, as shown by "tollbridge mcp changes"')
+    .description('accept the tools of a server as they are now')
+    .argument('<server>', 'the server, as in rules and the log')
+    .argument('[tool...]', 'only these tools (default: all of them)')
+    .option('--yes', 'do not ask, for scripts')
     .addHelpText(
       'after',
-      folded(`The current definition becomes the pinned one; the next change hides the tool again (exit 3 when no change is pending).
+      folded(`Lists the tools with the effect that their server states for each, and any change since they were first seen, and asks once for
+all of them. From then on that effect counts, so tools that only read are not asked about; others are decided by your rules. The definitions
+become the pinned ones: a change hides the tool until it is accepted again (exit 3 when there is nothing to accept). The server is found in
+your configuration, or in the settings of a client where "tollbridge init" named it; otherwise tools that were called before are listed.
 
+  tollbridge mcp accept files
   tollbridge mcp accept files read_file`),
     )
-    .action((server: string, tool: string, _: object, self: Command) =>
-      finish(async () => (await import('./mcp.ts')).acceptPin(server, tool, self.optsWithGlobals())),
+    .action((server: string, tools: string[], _: object, self: Command) =>
+      finish(async () => (await import('./accept.ts')).accept(server, tools, self.optsWithGlobals())),
     );
 }

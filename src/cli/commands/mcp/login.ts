@@ -29,9 +29,12 @@ import { type CommonOptions, configFrom } from '../../context.ts';
 import { trouble } from '../../output/error-output.ts';
 import { terminalText } from '../../output/terminal-text.ts';
 import { onStop } from '../../stop-signals.ts';
+import { addressedUpstream } from './addressed.ts';
 import { type Loopback, openLoopback } from './loopback.ts';
 
 export interface LoginOptions extends CommonOptions {
+  /** The address of a server that is not in the configuration. */
+  readonly url?: string;
   /** False: the address is only printed. */
   readonly browser?: boolean;
   /** The browser is on another machine: the address it ended up at is pasted here. */
@@ -42,7 +45,8 @@ const TIMEOUT_MS = 5 * 60_000;
 
 export async function login(server: string, options: LoginOptions): Promise<void> {
   const config = await configFrom(options);
-  const upstream = upstreamOf(server, own(config.tools, server)?.mcp);
+  const section = options.url === undefined ? own(config.tools, server)?.mcp : addressedUpstream(options.url);
+  const upstream = upstreamOf(server, section);
   const url = new URL(upstream.url as string);
   const redactor = createRedactor();
   const secretDeps = { vaults: config.vaults, env: process.env, learn: redactor.learn };
@@ -93,7 +97,12 @@ type SignedInUpstream = UpstreamConfig & { readonly sign_in: NonNullable<Upstrea
 
 function upstreamOf(server: string, section: unknown): SignedInUpstream {
   const at = `tools.${server}.mcp`;
-  if (!section) throw new Fault('not_found', `the configuration has no ${at}`);
+  if (!section)
+    throw trouble(
+      'not_found',
+      `the configuration has no ${at}`,
+      "if it stands in a client's settings, add --url ADDRESS",
+    );
   const upstream = check(mcp.parts.tools.configSchema as TSchema, section, at) as UpstreamConfig;
   const { url, sign_in } = upstream;
   if (url === undefined) throw new Fault('invalid_request', `${at} is a command: it has no sign-in`);

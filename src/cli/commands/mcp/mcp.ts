@@ -7,40 +7,32 @@
 
 import { mcp as adapter, type UpstreamConfig } from '../../../../adapters/mcp/index.ts';
 import { Fault } from '../../../model/faults.ts';
-import type { Skill } from '../../../model/resources.ts';
-import type { JsonObject } from '../../../model/schema.ts';
 import type { TSchema } from '../../../model/type.ts';
 import { check } from '../../../model/validate.ts';
 import { own } from '../../../model/values/own.ts';
-import type { Row } from '../../../ports/index.ts';
-import type { CoreRuntime } from '../../../runtime/assemble.ts';
 import type { Config } from '../../../runtime/config/config.ts';
 import { createRuntime, createSurroundings } from '../../../runtime/create-runtime.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 import { SESSION_VARIABLE } from '../../../transport/http/session-header.ts';
-import { superviseIn } from '../../../transport/process/supervision.ts';
+import { clientProcess, superviseIn } from '../../../transport/process/supervision.ts';
 import { environmentInFront } from '../../child-environment.ts';
 import { commandName } from '../../command-name.ts';
-import {
-  type CommonOptions,
-  configFrom,
-  localActor,
-  localAgent,
-  requireUsable,
-  withCoreRuntime,
-} from '../../context.ts';
-import { requirePerson } from '../../person-only.ts';
+import { type CommonOptions, configFrom, localActor, localAgent, requireUsable } from '../../context.ts';
 import { requireProgram } from '../../programs.ts';
 import { untilInputEnds } from '../../stop-signals.ts';
+import { addressedUpstream, withHeaderVault } from './addressed.ts';
 
 export interface McpOptions extends CommonOptions {
   readonly name?: string;
   readonly url?: string;
   readonly server?: string;
+  readonly transport?: string;
+  /** Headers and the variables that hold their values: `Authorization=VARIABLE`. */
+  readonly headerEnv?: readonly string[];
 }
 
 export async function mcp(command: readonly string[], options: McpOptions): Promise<void> {
-  const config = await configFrom(options);
+  const config = withHeaderVault(await configFrom(options));
   const { name, upstream } = upstreamFor(config, command, options);
   if (upstream.command) await requireProgram(upstream.command, upstream.cwd);
   await requireUsable(config.dataDir);
@@ -63,7 +55,8 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
     // that session. Otherwise an answer given at the client counts as the owner's.
     const person = session ? {} : { person: { ...localActor(), door: 'mcp' } };
     const streams = { input: process.stdin, output: process.stdout };
-    const client = { ...streams, actor: localAgent('mcp'), ...person, session, server: name };
+    const conversation = clientProcess();
+    const client = { ...streams, actor: localAgent('mcp'), ...person, session, conversation, server: name };
     await untilInputEnds(process.stdin, async () => await door.serve?.(bridge, client));
   } finally {
     await Promise.all(prepared.tools.map((tools) => tools.close?.()));
@@ -72,50 +65,9 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
   }
 }
 
-/** Lists tools whose definitions changed since they were first seen, with the differences. */
-export async function listPins(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
-  const { differences } = await import('../../../core/tools/pins.ts');
-  await withCoreRuntime(options, async ({ bridge }) => {
-    const changed = await changedPins(bridge);
-    if (changed.length === 0 && !options.json) process.stdout.write('Every tool is what it was when first seen.\n');
-    for (const pin of changed) {
-      const { pending } = pin.metadata as { pending: Pick<Skill, 'metadata'> };
-      const what = differences(pin, pending);
-      const entry = { id: pin.id, server: pin.source ?? '', tool: pin.name, differences: what };
-      process.stdout.write(
-        options.json
-          ? `${JSON.stringify(entry)}\n`
-          : `${entry.server} ${entry.tool}\n${what.map((line) => `  ${line}\n`).join('')}`,
-      );
-    }
-  });
-}
-
-/** Pins a tool's current definition. */
-export async function acceptPin(server: string, tool: string, options: CommonOptions): Promise<void> {
-  requirePerson((await configFrom(options)).dataDir, 'accepting a changed tool');
-  await withCoreRuntime(options, async ({ bridge }) => {
-    const pin = (await changedPins(bridge)).find(({ source, name }) => source === server && name === tool);
-    if (!pin) throw new Fault('not_found', `no changed definition of ${tool} of ${server} waits to be accepted`);
-    const { metadata, ...body } = (pin.metadata as { pending: JsonObject }).pending;
-    const accepted = { object: 'skill' as const, id: pin.id, body, metadata: metadata as JsonObject };
-    await bridge.submit({ kind: 'resource.update', actor: localActor(), body: accepted });
-    process.stdout.write(`${tool} of ${server} may be used as it is now\n`);
-  });
-}
-
-async function changedPins(bridge: CoreRuntime['bridge']): Promise<(Skill & Row)[]> {
-  const found: (Skill & Row)[] = [];
-  for (let after: string | undefined; ; ) {
-    const page = await bridge.list<Skill & Row>(localActor(), { object: 'skill', limit: 200, ...(after && { after }) });
-    found.push(...page.data.filter(({ metadata }) => metadata.pinned === true && metadata.pending !== undefined));
-    if (!page.next) return found;
-    after = page.next;
-  }
-}
-
 /** The command as given, an address, or a server of the configuration. */
-function upstreamFor(config: Config, command: readonly string[], { name, url, server }: McpOptions) {
+function upstreamFor(config: Config, command: readonly string[], options: McpOptions) {
+  const { name, url, server } = options;
   const sources = [command.length > 0, url !== undefined, server !== undefined].filter(Boolean).length;
   if (sources !== 1) {
     throw new Fault('invalid_request', 'say which server: a command after --, or --url <address>, or --server <name>');
@@ -129,6 +81,8 @@ function upstreamFor(config: Config, command: readonly string[], { name, url, se
     };
   }
   const upstream: UpstreamConfig =
-    url === undefined ? { command: [...command], env: environmentInFront(config.vaults) } : { url };
+    url === undefined
+      ? { command: [...command], env: environmentInFront(config.vaults) }
+      : addressedUpstream(url, options, process.env);
   return { name: name ?? commandName(url === undefined ? command : [new URL(url).hostname], 'server'), upstream };
 }

@@ -5,11 +5,12 @@
  */
 import { Fault } from '../../../model/faults.ts';
 import type { CommonOptions } from '../../context.ts';
-import { EDITORS, type Editor, here } from '../../editors/editors.ts';
+import { type CommandList, EDITORS, type Editor, here } from '../../editors/editors.ts';
 import { initNeovim } from '../../editors/neovim.ts';
 import { nameOf, ourCommand, typed, us } from '../../editors/our-command.ts';
-import { add, type Edit, remove, unwrap, wrap } from '../../editors/settings-edit.ts';
+import { add, type Edit, namesIn, remove, unwrap, wrap } from '../../editors/settings-edit.ts';
 import { putSettings, readSettings, tilde } from '../../editors/settings-file.ts';
+import { createServerNames } from '../../editors/wrapped-words.ts';
 import { aboutConfig, haveOwnConfig, optionsKept, ownConfigFor } from './user-config.ts';
 
 export interface InitOptions extends CommonOptions {
@@ -30,16 +31,18 @@ export async function init(where: string | undefined, command: readonly string[]
     const known = [...EDITORS.map(({ name }) => name), 'neovim'].join(', ');
     throw new Fault('invalid_request', `${where} is not an editor or agent this knows; it knows: ${known}`);
   }
-  const file = options.settings ?? editor.settings(here());
-  const text = await readSettings(file);
-  const edit = await editFor(editor, text, command, options, file);
-  const written = edit.changes.length > 0 && options.write === true;
+  const files = await editsFor(editor, command, options);
+  const changed = files.some(({ changes }) => changes.length > 0);
+  const written = changed && options.write === true;
   const own = await ownConfigFor(options, written);
-  if (written) await putSettings(file, edit.text);
+  if (written) {
+    for (const { file, text, changes } of files) if (changes.length > 0) await putSettings(file, text);
+  }
+  const shown = files.map(({ text: _, ...file }) => file);
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ editor: editor.name, file, written, changes: edit.changes, left: edit.left, ...(own && { config: own }) })}\n`
-      : aboutConfig(own) + report(editor, file, edit, { written, command, options }),
+      ? `${JSON.stringify({ editor: editor.name, written, files: shown, ...(own && { config: own }) })}\n`
+      : aboutConfig(own) + report(editor, files, { written, changed, command, options }),
   );
 }
 
@@ -53,46 +56,104 @@ async function initConfig({ json }: InitOptions): Promise<void> {
   );
 }
 
-async function editFor(editor: Editor, text: string, command: readonly string[], options: InitOptions, file: string) {
+interface FileEdit extends Edit {
+  readonly file: string;
+}
+
+/** The edit of each file in which the editor keeps something. */
+async function editsFor(
+  editor: Editor,
+  command: readonly string[],
+  options: InitOptions,
+): Promise<readonly FileEdit[]> {
+  const lists = listsOf(editor, options);
+  const [first] = lists;
+  const texts = new Map<string, string>();
+  for (const { file } of lists) if (!texts.has(file)) texts.set(file, await readSettings(file));
+  const name = options.name ?? nameOf(command);
+  const into = { title: editor.title, list: first };
+  if (command.length > 0) {
+    const text = texts.get(first.file) ?? '';
+    const edit = options.undo
+      ? () => remove(text, into, name, command)
+      : async () => add(text, into, name, command, await oursWith(options));
+    return [{ file: first.file, ...(await inFile(first.file, edit)) }];
+  }
+  const wrapping = { ours: await oursWith(options), names: createServerNames() };
+  for (const list of lists) await inFile(list.file, () => namesIn(texts.get(list.file) ?? '', list, wrapping.names));
+  const edits = new Map<string, FileEdit>();
+  for (const list of lists) {
+    const { file } = list;
+    const { text, changes, left } = edits.get(file) ?? { text: texts.get(file) ?? '', changes: [], left: [] };
+    const edit = await inFile(file, () => (options.undo ? unwrap(text, list) : wrap(text, list, wrapping)));
+    edits.set(file, {
+      file,
+      text: edit.text,
+      changes: [...changes, ...edit.changes],
+      left: [...left, ...edit.left],
+    });
+  }
+  const found = [...edits.values()].filter(({ changes, left }) => changes.length + left.length > 0);
+  if (found.length > 0 || options.undo) return found;
+  const what = first.speaks === 'acp' ? 'agent' : 'server';
+  const places = [...texts.keys()].map(tilde).join(', ');
+  throw new Fault(
+    'not_found',
+    `${places} names no ${what} yet; add one with: ${us()} init ${editor.name} -- <the ${what}'s command>`,
+  );
+}
+
+/** With --settings, everything this editor keeps is looked for in that one file. */
+function listsOf(editor: Editor, { settings }: InitOptions): readonly [CommandList, ...CommandList[]] {
+  const [first, ...more] = editor.lists(here());
+  if (settings === undefined) return [first, ...more];
+  const seen = new Set([first.path.join('\0')]);
+  const others = more.filter(({ path }) => {
+    const key = path.join('\0');
+    return !seen.has(key) && seen.add(key);
+  });
+  return [{ ...first, file: settings }, ...others.map((list) => ({ ...list, file: settings }))];
+}
+
+async function oursWith(options: InitOptions): Promise<readonly string[]> {
+  return [...(await ourCommand()), ...optionsKept(options)];
+}
+
+/** Trouble with a file's text names the file. */
+async function inFile<T>(file: string, work: () => T | Promise<T>): Promise<T> {
   try {
-    const name = options.name ?? nameOf(command);
-    if (options.undo) return command.length > 0 ? remove(text, editor, name, command) : unwrap(text, editor);
-    const ours = [...(await ourCommand()), ...optionsKept(options)];
-    if (command.length > 0) return add(text, editor, name, command, ours);
-    const edit = wrap(text, editor, ours);
-    if (edit.changes.length + edit.left.length > 0) return edit;
+    return await work();
   } catch (thrown) {
     if (thrown instanceof Fault && thrown.kind === 'invalid_request')
       throw new Fault('invalid_request', `${tilde(file)}: ${thrown.message}`);
     throw thrown;
   }
-  const what = editor.speaks === 'acp' ? 'agent' : 'server';
-  throw new Fault(
-    'not_found',
-    `${tilde(file)} names no ${what} yet; add one with: ${us()} init ${editor.name} -- <the ${what}'s command>`,
-  );
 }
 
 interface Asked {
   readonly written: boolean;
+  readonly changed: boolean;
   readonly command: readonly string[];
   readonly options: InitOptions;
 }
 
-function report(editor: Editor, file: string, edit: Edit, { written, command, options }: Asked): string {
-  const lines = [`${editor.title}: ${tilde(file)}`, ''];
-  for (const { entry, before, after } of edit.changes) {
-    lines.push(`  ${editor.member} > ${entry}`);
-    if (before) lines.push(`  - ${typed(before)}`);
-    if (after) lines.push(`  + ${typed(after)}`);
-    lines.push('');
+function report(editor: Editor, files: readonly FileEdit[], { written, changed, command, options }: Asked): string {
+  const lines: string[] = [];
+  for (const { file, changes, left } of files) {
+    lines.push(`${editor.title}: ${tilde(file)}`, '');
+    for (const { member, entry, before, after } of changes) {
+      lines.push(`  ${member} > ${entry}`);
+      if (before) lines.push(`  - ${typed(before)}`);
+      if (after) lines.push(`  + ${typed(after)}`);
+      lines.push('');
+    }
+    for (const { member, entry, why } of left) lines.push(`  ${member} > ${entry}: left as it is, ${why}`, '');
   }
-  for (const { entry, why } of edit.left) lines.push(`  ${editor.member} > ${entry}: left as it is, ${why}`, '');
   const { undo, name, settings } = options;
   const again = (...how: readonly string[]) =>
     `${us()} ${typed(['init', editor.name, ...optionsKept(options), ...(settings ? ['--settings', settings] : []), ...how])}`;
   const added = command.length > 0 ? [...(name ? ['--name', name] : []), '--', ...command] : [];
-  if (edit.changes.length === 0) lines.push('Nothing to change.');
+  if (!changed) lines.push('Nothing to change.');
   else if (!written)
     lines.push(`Nothing is written yet. To write it: ${again(...(undo ? ['--undo'] : []), '--write', ...added)}`);
   else if (undo) lines.push(`Undone. Now ${editor.next}.`);

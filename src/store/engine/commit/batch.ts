@@ -9,7 +9,7 @@ import type { Pointer } from '../../../model/resources.ts';
 import type { At, Committed, Projector, Row, Unit } from '../../../ports/index.ts';
 import type { End, Lookups, StoredAnswer } from '../database.ts';
 import type { Rows } from '../rows.ts';
-import { buildEvent, createEncoder } from './event.ts';
+import { buildEvent } from './event.ts';
 import { createHeads, type EventLocation, type Head } from './heads.ts';
 import { answerAgain, answerTo, digestOf } from './idempotency.ts';
 import { createOverlay, type Overlay } from './overlay.ts';
@@ -77,7 +77,6 @@ export function createBatches({ lookups, rows, projector }: BatchDeps): Batches 
   function begin(tip: Tip, clock: string, before?: Batch): Batch {
     let now = clock > tip.at ? clock : tip.at;
     const first = tip.position + 1;
-    let encoder = createEncoder(now);
     const events: CoreEvent[] = [];
     /** For each event, the head of its resource and its location. */
     const owners: Head[] = [];
@@ -123,13 +122,7 @@ export function createBatches({ lookups, rows, projector }: BatchDeps): Batches 
       const location = heads.locate(head, draft);
       const position = first + events.length;
       const event = buildEvent(draft, position, head.sequence + 1, now);
-      values.push(
-        position,
-        head.number,
-        event.sequence,
-        location.number,
-        encoder.encode(event, draft, head.text, location.text),
-      );
+      values.push(position, head.number, event.sequence, location.number, JSON.stringify(event));
       events.push(event);
       owners.push(head);
       locations.push(location);
@@ -257,9 +250,7 @@ export function createBatches({ lookups, rows, projector }: BatchDeps): Batches 
 
     return {
       later(clock) {
-        if (clock <= now) return;
-        now = clock;
-        encoder = createEncoder(now);
+        if (clock > now) now = clock;
       },
       run,
       scout,

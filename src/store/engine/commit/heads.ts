@@ -4,20 +4,17 @@
  */
 import type { End, Ids, Lookups } from '../database.ts';
 import { createRecent } from '../recent.ts';
-import { idsText, resourceText } from './event.ts';
 import type { Column, WriteSet } from './write-set.ts';
 
-/** A set of ids that events of a resource carry. Absent and null share one number but have different texts. */
+/** A set of ids that events of a resource carry. An absent id counts as null. */
 export interface EventLocation {
   readonly number: number;
   readonly ids: Ids;
-  readonly text: string;
   /** The last span of the log in which its workspace is known to have events; -1 for none. */
   span: number;
 }
 export interface Head {
   readonly number: number;
-  readonly text: string;
   /** Sequence of the last event. */
   sequence: number;
   /** The last stretch of the log in which it is known to have events; -1 for none. */
@@ -49,8 +46,8 @@ export function createHeads(lookups: Lookups): Heads {
     const found = lookups.head(object, id);
     if (!found) return undefined;
     const { number, sequence, stretch } = found;
-    const locations = found.locations.map((location) => locationOf(location.number, location));
-    const head: Head = { number, text: resourceText({ object, id }), sequence, stretch, locations };
+    const locations = found.locations.map((location) => ({ number: location.number, ids: named(location), span: -1 }));
+    const head: Head = { number, sequence, stretch, locations };
     known.set(object, id, head);
     return head;
   }
@@ -60,21 +57,17 @@ export function createHeads(lookups: Lookups): Heads {
     claim(object, id, born) {
       const head = known.get(object, id) ?? (born ? undefined : load(object, id));
       if (head) return head;
-      const text = resourceText({ object, id });
-      const fresh: Head = { number: ++lastResource, text, sequence: 0, stretch: -1, locations: [] };
+      const fresh: Head = { number: ++lastResource, sequence: 0, stretch: -1, locations: [] };
       newResources.push(fresh.number, object, id);
       known.set(object, id, fresh);
       return fresh;
     },
     locate(head, ids) {
-      for (const location of head.locations) if (sameIds(location.ids, ids)) return location;
-      let number = head.locations.find((location) => sameIds(named(location.ids), named(ids)))?.number;
-      if (number === undefined) {
-        number = ++lastLocation;
-        const { task_id, session_id, workspace_id } = named(ids);
-        newLocations.push(number, head.number, task_id, session_id, workspace_id);
-      }
-      const location = locationOf(number, ids);
+      const wanted = named(ids);
+      const known = head.locations.find((location) => sameIds(location.ids, wanted));
+      if (known) return known;
+      const location = { number: ++lastLocation, ids: wanted, span: -1 };
+      newLocations.push(location.number, head.number, wanted.task_id, wanted.session_id, wanted.workspace_id);
       head.locations.push(location);
       return location;
     },
@@ -93,14 +86,6 @@ export function createHeads(lookups: Lookups): Heads {
     },
     age: known.age,
   };
-}
-
-function locationOf(number: number, { workspace_id, session_id, task_id }: Ids): EventLocation {
-  const ids: { -readonly [K in keyof Ids]: Ids[K] } = {};
-  if (workspace_id !== undefined) ids.workspace_id = workspace_id;
-  if (session_id !== undefined) ids.session_id = session_id;
-  if (task_id !== undefined) ids.task_id = task_id;
-  return { number, ids, text: idsText(ids), span: -1 };
 }
 
 function sameIds(a: Ids, b: Ids): boolean {

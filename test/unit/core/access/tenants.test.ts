@@ -81,7 +81,7 @@ describe('between tenants', () => {
     expect(await faultOf(t.bridge.bytes(blue, resource.id))).toMatchObject({ kind: 'conflict' });
     const room = await t.room({ actor: blue });
     const task = await room.task({ agent: 'none' });
-    const fact = { event: 'artifact.created', payload: { artifact: { id: 'artifact_claim', ...claim } } };
+    const fact = { event: 'artifact.created' as const, payload: { artifact: { id: 'artifact_claim', ...claim } } };
     await t.send('task.report', { task_id: task.id, facts: [fact] }, { actor: blue });
     expect(await faultOf(t.bridge.bytes(blue, 'artifact_claim'))).toMatchObject({ kind: 'conflict' });
   });

@@ -336,7 +336,7 @@ describe('commands that change something', () => {
       { protocol: 'p', scope: '', wire_id: 'w', to: { object: 'session', id: room.session } },
       'vendor.tollbridge.bound',
     );
-    const report = { task_id: open, facts: [{ event: 'vendor.tollbridge.note', payload: { a: 1 } }] };
+    const report = { task_id: open, facts: [{ event: 'vendor.tollbridge.note' as const, payload: { a: 1 } }] };
     await once('task.report', report, 'vendor.tollbridge.note');
     await once('task.cancel', { task_id: open }, 'task.canceled');
     await once('session.truncate', { session_id: room.session, keep_first: 0 }, 'session.truncated');

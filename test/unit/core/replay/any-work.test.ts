@@ -1,6 +1,7 @@
 /** Work nobody thought of: any sequence of steps is replayed as it was, and the same each time. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { vendorEvent } from '../../../../src/model/events.ts';
 import { Receipt } from '../../../../src/model/receipt.ts';
 import { check } from '../../../../src/model/validate.ts';
 import { openLife, until } from '../../../support/tasks/life.ts';
@@ -43,7 +44,7 @@ describe('any work at all', () => {
           case 'say':
             return await sink.emit(text(step.n === 0 ? LONG : `words ${step.n}`));
           case 'note':
-            return await sink.emit({ event: 'com.example.note', payload: { n: step.n } });
+            return await sink.emit({ event: vendorEvent('com.example.note'), payload: { n: step.n } });
           case 'span': {
             const span = { id: tool_call_id, kind: 'llm', call_id: tool_call_id };
             return await sink.emit({ event: 'span.completed', payload: { span, response: { n: step.n } } });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createDemoAgent } from '../../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../../src/demo/tools.ts';
 import type { ReplayOverride } from '../../../../src/model/commands.ts';
-import type { CoreEvent } from '../../../../src/model/events.ts';
+import { type CoreEvent, vendorEvent } from '../../../../src/model/events.ts';
 import type { Task } from '../../../../src/model/resources.ts';
 import type { Json, JsonObject } from '../../../../src/model/schema.ts';
 import { hashOf } from '../../../../src/receipt/seal/canonical-json.ts';
@@ -137,7 +137,10 @@ describe('an agent that can be run again', () => {
   test('takes time and secrets from overrides, and never the real ones', async () => {
     const script: Script = async ({ sink, work: { recorded } }) => {
       const time = recorded ? await recorded.time('tick') : '2026-01-01T00:00:00.000Z';
-      await sink.emit({ event: 'com.example.tick', payload: { times: { tick: time }, secret_names: ['LOGIN'] } });
+      await sink.emit({
+        event: vendorEvent('com.example.tick'),
+        payload: { times: { tick: time }, secret_names: ['LOGIN'] },
+      });
       if (work_needs_secret(time)) await sink.emit(text(`logged in with ${String(await recorded?.secret('LOGIN'))}`));
       await sink.emit(text(`it is ${time.slice(0, 4)}`));
     };

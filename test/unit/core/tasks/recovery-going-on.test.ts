@@ -1,6 +1,6 @@
 /** An agent that can go on after its process died: nothing is done twice, nothing is said twice, nothing is lost. */
 import { describe, expect, test } from 'vitest';
-import type { CoreEvent } from '../../../../src/model/events.ts';
+import { type CoreEvent, vendorEvent } from '../../../../src/model/events.ts';
 import type { Message } from '../../../../src/model/resources.ts';
 import { needsFile } from '../../../support/gateway/test-store.ts';
 import { openMortal, settings } from '../../../support/tasks/killable-gateway.ts';
@@ -21,7 +21,7 @@ const thorough: Script = async ({ sink }) => {
     payload: { span: { id: 's1', kind: 'llm', call_id: 'main:1' }, response: { answer: 42 } },
   });
   await sink.emit({ event: 'vendor.tollbridge.usage', payload: { provider: 'p', model: 'm', input_tokens: 7 } });
-  await sink.emit({ event: 'com.example.mood', payload: { mood: 'good' } });
+  await sink.emit({ event: vendorEvent('com.example.mood'), payload: { mood: 'good' } });
   await sink.emit({ event: 'vendor.tollbridge.checkpoint', payload: { checkpoint_id: 'half', value: { at: 1 } } });
   await sink.emit({ event: 'agent.reasoning_summary', payload: { text: LONG } });
   await sink.emit(text(LONG));

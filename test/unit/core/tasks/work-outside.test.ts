@@ -1,5 +1,6 @@
 /** Work done outside is reported, not run: what may be reported, by whom, and what a report cannot bring about. */
 import { describe, expect, test } from 'vitest';
+import { eventKind } from '../../../../src/model/events.ts';
 import type { Row } from '../../../../src/ports/index.ts';
 import { PERSONA } from '../../../support/policy/personas.ts';
 import { faultOf, type Life, openLife, said } from '../../../support/tasks/life.ts';
@@ -86,7 +87,7 @@ describe('work done outside', () => {
       'vendor.tollbridge.bound',
       'vendor.tollbridge.not_yet_thought_of',
     ]) {
-      const report = life.do('task.report', { task_id: task.id, facts: [{ event, payload: {} }] });
+      const report = life.do('task.report', { task_id: task.id, facts: [{ event: eventKind(event), payload: {} }] });
       expect(await faultOf(report), event).toMatchObject({ kind: 'invalid_request', param: '/event' });
     }
   });

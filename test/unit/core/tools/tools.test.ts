@@ -2,9 +2,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createTools } from '../../../../src/core/tools/catalog.ts';
 import type { Skill } from '../../../../src/model/resources.ts';
-import type { Logger, ToolBackend } from '../../../../src/ports/index.ts';
-
-const QUIET: Logger = { info() {}, warn() {}, error() {} };
+import type { ToolBackend } from '../../../../src/ports/index.ts';
 
 const skill = (name: string, description = name): Skill => ({
   id: `skill_${name}`,
@@ -35,7 +33,6 @@ test('the list stays the same until a server has another, or another server is t
   const tools = createTools(
     () => backends,
     () => 'hash',
-    QUIET,
   );
   const first = await tools.list();
   expect(first.map(({ name, source }) => [name, source])).toEqual([
@@ -57,7 +54,6 @@ test('a tool is found as it is now, and the first of one name is the one', async
   const tools = createTools(
     () => [a],
     () => 'hash',
-    QUIET,
   );
   expect((await tools.find('one'))?.skill.description).toBe('first');
   expect(await tools.find('two')).toBeUndefined();
@@ -71,7 +67,6 @@ test('a server that is away is listed as it was, and marked for as long as it is
   const tools = createTools(
     () => [a],
     () => 'hash',
-    QUIET,
   );
   expect(await tools.list()).toHaveLength(1);
   const { list } = a;
@@ -99,7 +94,6 @@ test('a server that hangs is waited for once, and not at all for a tool of anoth
   const tools = createTools(
     () => [hangs, a],
     () => 'hash',
-    QUIET,
   );
   expect((await tools.list()).map(({ name }) => name)).toEqual(['one']);
   expect(tools.states()).toMatchObject([
