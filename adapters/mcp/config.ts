@@ -101,6 +101,8 @@ export const configSchema = Type.Object(
     park_ms: Optional(Ms),
     /** A session that is unused for this long ends. */
     session_idle_ms: Optional(Ms),
+    /** A session whose client has held no connection for this long lets go of its servers' programs and closes its questions. */
+    session_away_ms: Optional(Ms),
     /** The calls of one caller share a receipt until it has this many, or until no call is made for `receipt_idle_ms`. */
     receipt_calls: Optional(Type.Integer({ minimum: 1 })),
     receipt_idle_ms: Optional(Ms),
@@ -121,6 +123,7 @@ export interface McpSettings {
   readonly bodyLimit: number;
   readonly suspendMs: number;
   readonly sessionIdleMs: number;
+  readonly sessionAwayMs: number;
   /** An answer that takes longer than this is sent on a stream, so that the connection is not silent. */
   readonly silenceMs: number;
   readonly receiptCalls: number;
@@ -145,6 +148,7 @@ export function settingsOf(config: McpConfig): McpSettings {
     bodyLimit: config.body_limit ?? 4 * MIB,
     suspendMs: config.park_ms ?? 60 * MINUTE,
     sessionIdleMs: config.session_idle_ms ?? 60 * MINUTE,
+    sessionAwayMs: config.session_away_ms ?? MINUTE / 2,
     silenceMs: SILENCE_MS,
     receiptCalls: config.receipt_calls ?? 200,
     receiptIdleMs: config.receipt_idle_ms ?? 5 * MINUTE,

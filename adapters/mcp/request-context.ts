@@ -73,6 +73,11 @@ export interface SessionContext {
   /** Something that belongs to no request in particular. */
   notify(notice: Notice): void;
   readonly input: Input;
+  /**
+   * Calls the listener when the client has held no connection for a while, until the returned function is called: what is kept only for
+   * the client's next request is let go. The client may return.
+   */
+  onLeave(listener: () => void): () => void;
   /** Fires when the session is over. */
   readonly ended: AbortSignal;
 }

@@ -83,7 +83,14 @@ export function createLegacyPeers(
       },
       () => kept.get(key) === entry && kept.delete(key),
     );
-    if (owner) owner.ended.addEventListener('abort', () => void drop(key), { once: true });
+    if (owner) {
+      const kept = owner.onLeave(() => entry.made && !entry.made.busy && void drop(key));
+      void session
+        .then(({ gone }) => gone)
+        .finally(kept)
+        .catch(() => {});
+      owner.ended.addEventListener('abort', () => void drop(key), { once: true });
+    }
     return entry;
   }
 

@@ -288,15 +288,21 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     running: Running,
     run: (members: AskingMembers, began: () => void) => Promise<T>,
   ): Promise<T> {
-    let over = () => {};
     const { signal } = running;
+    let stopReport = () => {};
+    let stayed = () => {};
+    const over = () => {
+      stopReport();
+      stayed();
+    };
     const asked = (askId: string) => {
-      over = reportWaiting(params, caller, running, askId);
+      stopReport = reportWaiting(params, caller, running, askId);
+      stayed = caller.session?.onLeave(() => caller.giveUp?.()) ?? (() => {});
       void approvals.ask(caller, askId, (requests) => running.input(requests));
     };
     try {
       // A call that nobody waits for takes its question with it.
-      return await run({ signal, withdrawn: signal, asked }, () => over());
+      return await run({ signal, withdrawn: signal, asked }, over);
     } finally {
       over();
     }

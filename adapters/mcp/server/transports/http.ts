@@ -39,6 +39,7 @@ export interface HttpHandlerOptions {
   readonly bodyLimit: number;
   readonly silenceMs: number;
   readonly idleMs: number;
+  readonly awayMs: number;
   readonly log: Logger;
   readonly ended: (sessionId: string) => void;
 }
