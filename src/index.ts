@@ -19,10 +19,28 @@ export type {
 export { ACTION_KINDS } from './model/actions.ts';
 export type { Answer, AskKind, AskState, PendingAct } from './model/asks.ts';
 export { ASK_STATES, AskRecord } from './model/asks.ts';
-export type { Command, CommandBody, CommandKind, CommandOf, DeclaredKind, End, Fact } from './model/commands.ts';
+export type {
+  Command,
+  CommandBody,
+  CommandKind,
+  CommandOf,
+  DeclaredKind,
+  End,
+  Fact,
+  MountedTool,
+} from './model/commands.ts';
 export { COMMANDS, DECLARED_KINDS, memoryRead, ProposedAction, ReplayOverride } from './model/commands.ts';
 export type { CoreEvent, Cursor, EventDraft, EventTable, Stream, VendorKind } from './model/events.ts';
-export { eventKind, isEventKind, leaveOut, leftOut, rowFor, vendorEvent, withMembers } from './model/events.ts';
+export {
+  eventKind,
+  isEventKind,
+  isTaskEvent,
+  leaveOut,
+  leftOut,
+  rowFor,
+  vendorEvent,
+  withMembers,
+} from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
 export type * from './model/payloads.ts';
 export { Receipt } from './model/receipt.ts';
@@ -82,6 +100,7 @@ export {
 export { type Static, type TProperties, type TSchema, Type } from './model/type.ts';
 export { check, validator } from './model/validate.ts';
 export { asText, beginning } from './model/values/as-text.ts';
+export { everyRow } from './model/values/every-row.ts';
 export { isObject } from './model/values/is-object.ts';
 export { LruMap } from './model/values/lru-map.ts';
 export { mostOf } from './model/values/most-of.ts';

@@ -11,7 +11,7 @@ import {
   type Static,
   Type,
 } from '../../src/index.ts';
-import { THOUGHTS, type Thoughts } from './server/render-thoughts.ts';
+import { THOUGHTS } from './server/render-thoughts.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
@@ -76,28 +76,7 @@ export const backendSchema = Type.Object(
 export type AcpBackendConfig = Static<typeof backendSchema>;
 export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'ids' | 'secret'>;
 
-export interface BackendSettings {
-  readonly name: string;
-  readonly command: readonly string[];
-  readonly cwd: string | undefined;
-  readonly env: Readonly<Record<string, string>>;
-  readonly inherit: readonly string[];
-  readonly mode: string | undefined;
-  readonly authMethod: string | undefined;
-  readonly thoughts: Thoughts;
-  readonly fs: boolean;
-  readonly terminal: boolean;
-  readonly outside: 'refuse' | 'rules';
-  readonly blockedTerminal: 'exit126' | 'error';
-  readonly mcp: readonly { readonly name: string; readonly url: string; readonly token?: string }[];
-  readonly startMs: number;
-  readonly idleMs: number;
-  readonly stallMs: number;
-  readonly cancelMs: number;
-  readonly graceMs: number;
-}
-
-export function backendSettingsOf(name: string, config: AcpBackendConfig): BackendSettings {
+export function backendSettingsOf(name: string, config: AcpBackendConfig) {
   const { hold = {}, timeouts = {} } = config;
   if (config.cwd !== undefined && !isAbsolute(config.cwd)) {
     throw new Fault('invalid_request', `agents.${name}.acp.cwd must be an absolute path`, { param: '/cwd' });
@@ -123,6 +102,7 @@ export function backendSettingsOf(name: string, config: AcpBackendConfig): Backe
     graceMs: timeouts.grace_ms ?? 2_000,
   };
 }
+export type BackendSettings = Readonly<ReturnType<typeof backendSettingsOf>>;
 
 /** Pictures are sent inside lines, so lines are long. */
 export const LINE_LIMIT = 32 * MIB;
@@ -155,21 +135,7 @@ export const configSchema = Type.Object(
 );
 export type AcpConfig = Static<typeof configSchema>;
 
-export interface AcpSettings {
-  readonly path: string;
-  readonly workspace: string | undefined;
-  readonly persona: string | undefined;
-  readonly agent: string | undefined;
-  readonly harn: 'auto' | 'on' | 'off';
-  readonly catalog: JsonObject | undefined;
-  readonly onDisconnect: 'continue' | 'cancel' | undefined;
-  readonly lineLimit: number;
-  readonly lingerMs: number;
-  readonly connections: number;
-  readonly recheckMs: number;
-}
-
-export function settingsOf(config: AcpConfig): AcpSettings {
+export function settingsOf(config: AcpConfig) {
   return {
     path: config.path ?? '/acp',
     workspace: config.workspace,
@@ -184,3 +150,4 @@ export function settingsOf(config: AcpConfig): AcpSettings {
     recheckMs: config.recheck_ms ?? 15_000,
   };
 }
+export type AcpSettings = Readonly<ReturnType<typeof settingsOf>>;

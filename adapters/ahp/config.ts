@@ -1,6 +1,6 @@
 /** The configuration of AHP doors and harnesses, and its defaults. */
 import { agentProfiles, SOFT_WORDS, type SoftWord } from '../../mappings/ahp.ts';
-import { ClosedWord, EFFECTS, type Effect, NonEmpty, type Static, Type } from '../../src/index.ts';
+import { ClosedWord, EFFECTS, NonEmpty, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
@@ -72,36 +72,13 @@ export const configSchema = Type.Object(
 );
 export type AhpConfig = Static<typeof configSchema>;
 
-export interface AhpSettings {
-  readonly name: string;
-  readonly path: string;
-  readonly socket: string | undefined;
-  readonly workspace: string | undefined;
-  readonly persona: string | undefined;
-  readonly timeoutMs: number;
-  /** From the arrival of a question to its answer. */
-  readonly holdMs: number;
-  readonly batchSize: number;
-  readonly maxDepth: number;
-  readonly unanswered: 'block' | 'escalate';
-  readonly honours: readonly SoftWord[];
-  readonly agents: ReadonlyMap<string, readonly SoftWord[]>;
-  readonly strictHandshake: boolean;
-  readonly effects: Readonly<Record<string, Effect>>;
-  readonly settleMs: number;
-  readonly awayMs: number;
-  readonly bodyLimit: number;
-  readonly lineLimit: number;
-  readonly hop: string;
-}
-
 /** Clients of this protocol disconnect after ten seconds, and some of them then proceed. */
 const CLIENT_TIMEOUT_MS = 10_000;
 const MARGIN_MS = 2_000;
 const DAY_MS = 24 * 60 * 60_000;
 const MIB = 1024 * 1024;
 
-export function settingsOf(config: AhpConfig): AhpSettings {
+export function settingsOf(config: AhpConfig) {
   const timeoutMs = config.timeout_ms ?? CLIENT_TIMEOUT_MS;
   const least = Math.min(timeoutMs, CLIENT_TIMEOUT_MS);
   return {
@@ -112,6 +89,7 @@ export function settingsOf(config: AhpConfig): AhpSettings {
     persona: config.persona,
     timeoutMs,
     // Of a short timeout half is kept for the way back.
+    /** From the arrival of a question to its answer. */
     holdMs: Math.max(least - MARGIN_MS, Math.floor(least / 2)),
     batchSize: config.batch_size ?? 100,
     maxDepth: config.max_depth ?? 10,
@@ -127,6 +105,7 @@ export function settingsOf(config: AhpConfig): AhpSettings {
     hop: config.hop ?? `tollbridge@${process.pid}`,
   };
 }
+export type AhpSettings = Readonly<ReturnType<typeof settingsOf>>;
 
 /** The soft decisions this agent is trusted to obey. Its framework is its own claim: a known one can only remove some. */
 export function honouredBy(settings: AhpSettings, framework: string | undefined): ReadonlySet<SoftWord> {

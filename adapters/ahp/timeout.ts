@@ -1,6 +1,5 @@
 /**
- * A wait for an answer: until a time is up, or the caller has disconnected. It leaves no timer running. Every question has such
- * a wait and nearly none reaches its end, so whatever only the end needs is created then.
+ * A wait for an answer: until a time is up, or the caller has disconnected. It leaves no timer running.
  */
 import { setMaxListeners } from 'node:events';
 
@@ -11,76 +10,53 @@ export function manyMayListen(controller: AbortController): AbortController {
 }
 
 export class Wait {
+  readonly #controller = manyMayListen(new AbortController());
   readonly #timer: NodeJS.Timeout;
   readonly #others: readonly AbortSignal[];
   readonly #endsAt: number;
-  #over = false;
-  #controller: AbortController | undefined;
-  #listeners: Set<() => void> | undefined;
 
   constructor(ms: number, others: readonly AbortSignal[]) {
     this.#others = others;
     this.#endsAt = performance.now() + ms;
-    this.#timer = setTimeout(stop, ms, this);
+    this.#timer = setTimeout(this.stop, ms);
     for (const other of others) {
+      // Many questions may wait on one connection.
+      setMaxListeners(0, other);
       if (other.aborted) this.stop();
-      else waitsOn(other).add(this);
+      else other.addEventListener('abort', this.stop);
     }
   }
 
-  /** The same as an `AbortSignal`. */
   get signal(): AbortSignal {
-    this.#controller ??= manyMayListen(new AbortController());
-    if (this.#over) this.#controller.abort();
     return this.#controller.signal;
   }
 
   /** Whole milliseconds until the time is up. */
   left(): number {
-    return this.#over ? 0 : Math.max(0, Math.floor(this.#endsAt - performance.now()));
+    return this.signal.aborted ? 0 : Math.max(0, Math.floor(this.#endsAt - performance.now()));
   }
 
   /** Calls back once, at the end; at once when that has passed. Returns a function that cancels it. */
   whenOver(what: () => void): () => void {
-    if (this.#over) what();
-    this.#listeners ??= new Set();
-    this.#listeners.add(what);
-    return () => void this.#listeners?.delete(what);
+    if (this.signal.aborted) what();
+    this.signal.addEventListener('abort', what);
+    return () => this.signal.removeEventListener('abort', what);
   }
 
   /** Frees the timer and the listeners of a wait that is no longer needed. */
   release(): void {
     clearTimeout(this.#timer);
-    for (const other of this.#others) waitsBySignal.get(other)?.delete(this);
+    for (const other of this.#others) other.removeEventListener('abort', this.stop);
   }
 
-  stop(): void {
-    if (this.#over) return;
-    this.#over = true;
+  readonly stop = (): void => {
     this.release();
-    this.#controller?.abort();
-    for (const what of this.#listeners ?? []) what();
-  }
+    this.#controller.abort();
+  };
 }
 
 export function wait(ms: number, ...others: readonly AbortSignal[]): Wait {
   return new Wait(ms, others);
-}
-
-function stop(what: Wait): void {
-  what.stop();
-}
-
-/** One listener per signal for all its waits, collected with the signal: questions come and go, the connection stays. */
-const waitsBySignal = new WeakMap<AbortSignal, Set<Wait>>();
-
-function waitsOn(signal: AbortSignal): Set<Wait> {
-  const known = waitsBySignal.get(signal);
-  if (known) return known;
-  const waits = new Set<Wait>();
-  waitsBySignal.set(signal, waits);
-  signal.addEventListener('abort', () => [...waits].forEach(stop), { once: true });
-  return waits;
 }
 
 /** The result of the work, or `late` a moment after the wait is over: some work still produces a result at the last moment. */

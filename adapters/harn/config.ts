@@ -50,23 +50,9 @@ export const configSchema = Type.Object(
 );
 export type HarnConfig = Static<typeof configSchema>;
 
-export interface HarnSettings {
-  readonly publicUrl: string | undefined;
-  readonly card: NonNullable<HarnConfig['card']>;
-  readonly suitePrefix: string;
-  readonly jsonLimit: number;
-  readonly uploadLimit: number;
-  readonly keepAliveMs: number;
-  readonly stallMs: number;
-  readonly bufferBytes: number;
-  readonly recheckMs: number;
-  readonly hostTimeoutMs: number;
-  readonly files: readonly string[];
-}
-
 const MIB = 1024 * 1024;
 
-export function settingsOf(config: HarnConfig): HarnSettings {
+export function settingsOf(config: HarnConfig) {
   return {
     publicUrl: config.public_url?.replace(/\/$/, ''),
     card: config.card ?? {},
@@ -81,3 +67,4 @@ export function settingsOf(config: HarnConfig): HarnSettings {
     files: config.files ?? [],
   };
 }
+export type HarnSettings = Readonly<ReturnType<typeof settingsOf>>;

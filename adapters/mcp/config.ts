@@ -1,5 +1,5 @@
 /** The configuration of the MCP adapter and its defaults. */
-import { ClosedWord, EFFECTS, type Effect, NonEmpty, type Static, Type } from '../../src/index.ts';
+import { ClosedWord, EFFECTS, NonEmpty, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
@@ -111,31 +111,12 @@ export const configSchema = Type.Object(
 );
 export type McpConfig = Static<typeof configSchema>;
 
-export interface McpSettings {
-  readonly path: string;
-  readonly workspace: string | undefined;
-  readonly persona: string | undefined;
-  readonly servers: readonly string[] | undefined;
-  readonly agents: boolean;
-  readonly publicUrl: string | undefined;
-  readonly authorizationServers: readonly string[];
-  readonly sse: boolean;
-  readonly bodyLimit: number;
-  readonly suspendMs: number;
-  readonly sessionIdleMs: number;
-  readonly sessionAwayMs: number;
-  /** An answer that takes longer than this is sent on a stream, so that the connection is not silent. */
-  readonly silenceMs: number;
-  readonly receiptCalls: number;
-  readonly receiptIdleMs: number;
-}
-
 const MIB = 1024 * 1024;
 const MINUTE = 60_000;
 /** Longer than nearly every answer takes, and shorter than any client waits for a first byte. */
 const SILENCE_MS = 1_000;
 
-export function settingsOf(config: McpConfig): McpSettings {
+export function settingsOf(config: McpConfig) {
   return {
     path: config.path ?? '/mcp',
     workspace: config.workspace,
@@ -149,23 +130,15 @@ export function settingsOf(config: McpConfig): McpSettings {
     suspendMs: config.park_ms ?? 60 * MINUTE,
     sessionIdleMs: config.session_idle_ms ?? 60 * MINUTE,
     sessionAwayMs: config.session_away_ms ?? MINUTE / 2,
+    /** An answer that takes longer than this is sent on a stream, so that the connection is not silent. */
     silenceMs: SILENCE_MS,
     receiptCalls: config.receipt_calls ?? 200,
     receiptIdleMs: config.receipt_idle_ms ?? 5 * MINUTE,
   };
 }
+export type McpSettings = Readonly<ReturnType<typeof settingsOf>>;
 
-export interface UpstreamSettings {
-  readonly trusted: boolean;
-  readonly gateway: boolean;
-  readonly effects: Readonly<Record<string, Effect>>;
-  readonly era: 'auto' | 'legacy' | 'modern';
-  readonly startMs: number;
-  readonly timeoutMs: number;
-  readonly longestMs: number;
-}
-
-export function upstreamSettings(config: UpstreamConfig): UpstreamSettings {
+export function upstreamSettings(config: UpstreamConfig) {
   return {
     trusted: config.trusted ?? false,
     gateway: config.gateway ?? false,
@@ -177,3 +150,4 @@ export function upstreamSettings(config: UpstreamConfig): UpstreamSettings {
     longestMs: config.longest_ms ?? 30 * MINUTE,
   };
 }
+export type UpstreamSettings = Readonly<ReturnType<typeof upstreamSettings>>;

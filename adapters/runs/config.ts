@@ -53,22 +53,6 @@ export const configSchema = Type.Object(
 );
 export type RunsConfig = Static<typeof configSchema>;
 
-export interface RunsSettings {
-  readonly workspace: string | undefined;
-  readonly agent: string | undefined;
-  readonly personaId: string | undefined;
-  readonly prefix: string;
-  readonly stallAfterMs: number;
-  readonly sweepMs: number;
-  readonly giveUpMs: number | undefined;
-  /** By class; a class without a figure has no end. */
-  readonly classMs: Readonly<Record<string, number | undefined>>;
-  readonly unanswered: 'fail' | 'replan';
-  readonly keepAliveMs: number;
-  readonly lingerMs: number;
-  readonly recheckMs: number;
-}
-
 export function settingsOf({
   workspace,
   agent,
@@ -78,7 +62,7 @@ export function settingsOf({
   classes = {},
   unanswered,
   stream = {},
-}: RunsConfig): RunsSettings {
+}: RunsConfig) {
   return {
     workspace,
     agent,
@@ -87,6 +71,7 @@ export function settingsOf({
     stallAfterMs: stalled.after_ms ?? 10 * 60_000,
     sweepMs: stalled.sweep_ms ?? 10_000,
     giveUpMs: stalled.give_up_ms,
+    /** By class; a class without a figure has no end. */
     classMs: {
       short: classes.short ? classes.short.time_ms : 10 * 60_000,
       default: classes.default ? classes.default.time_ms : 4 * 60 * 60_000,
@@ -98,3 +83,4 @@ export function settingsOf({
     recheckMs: stream.recheck_ms ?? 15_000,
   };
 }
+export type RunsSettings = Readonly<ReturnType<typeof settingsOf>>;

@@ -1,5 +1,7 @@
 /** Everything the console needs beyond the bridge, handed in by the runtime. Each route checks its caller before it calls one. */
+
 import type { Actor } from '../model/actions.ts';
+import type { ComparedDecision, RuleProblem, RulesInForce } from './rule-answers.ts';
 
 export interface ConsoleSession {
   readonly id: string;
@@ -47,54 +49,9 @@ export interface DoorAddress {
   readonly open: boolean;
 }
 
-export interface RuleSource {
-  readonly name: string;
-  readonly text: string;
-  readonly editable: boolean;
-}
-
-export interface RulesInForce {
-  /** Of the files as they are now; `in_force` is what decides. They differ while a file has a mistake. */
-  readonly version: string;
-  readonly in_force: string | null;
-  readonly count: number;
-  readonly cedar: string;
-  readonly ids: readonly string[];
-  readonly sources: readonly RuleSource[];
-  readonly history: readonly {
-    readonly at: string;
-    /** `saved` in the console, then `loaded` or `refused` by the gateway. */
-    readonly outcome: string;
-    readonly version: string | null;
-    readonly rules: number | null;
-    readonly by: string | null;
-  }[];
-}
-
-export type ComparedDecision =
-  | {
-      readonly object: 'difference';
-      readonly kind: string;
-      readonly event_id: string;
-      readonly tool: string;
-      readonly target: string | null;
-      readonly actor: string;
-      readonly before: string;
-      readonly after: string;
-      readonly rule: string | null;
-      readonly why: string;
-    }
-  | {
-      readonly object: 'progress' | 'summary';
-      readonly done: number;
-      readonly same: number;
-      readonly changed: number;
-      readonly unknown: number;
-    };
-
 export interface RulesService {
   inForce(): Promise<RulesInForce>;
-  check(name: string, text: string): Promise<{ readonly problems: readonly object[]; readonly rules: number }>;
+  check(name: string, text: string): Promise<{ readonly problems: readonly RuleProblem[]; readonly rules: number }>;
   compare(name: string, text: string, sinceMs: number, signal: AbortSignal): AsyncIterable<ComparedDecision>;
   save(name: string, text: string, by: string): Promise<{ readonly version: string | null }>;
 }

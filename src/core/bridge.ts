@@ -2,7 +2,6 @@
  * Joins the parts of core into the bridge between doors and backends: doors submit commands and read everything from the log. This
  * file only wires; each part is one idea with its dependencies handed in.
  */
-import type { Actor } from '../model/actions.ts';
 import { COMMANDS, type Command, type CommandKind } from '../model/commands.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { asFault, Fault } from '../model/faults.ts';
@@ -11,35 +10,14 @@ import type { Json } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import { asText } from '../model/values/as-text.ts';
 import type { AutonomyTier } from '../model/words.ts';
-import type {
-  Accepted,
-  ActReader,
-  AgentBackend,
-  Bridge,
-  Clock,
-  Committed,
-  Ids,
-  LimitPassed,
-  Logger,
-  PendingActs,
-  PolicyEngine,
-  QuotaRules,
-  ReadFileText,
-  ReceiptIssuer,
-  Row,
-  Signer,
-  Store,
-  ToolBackend,
-  VaultAccess,
-} from '../ports/index.ts';
+import type { Accepted, AgentBackend, Bridge, Committed, LimitPassed, Row, ToolBackend } from '../ports/index.ts';
 import { createAccess, holds, requireCommandScope, requireReadScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
-import { createActs } from './actions/execute.ts';
+import { actionHandlers, createActs } from './actions/execute.ts';
 import { requireRoom } from './actions/free-space.ts';
-import { createGate, decidedEvent, type Gate } from './actions/gate.ts';
+import { createGate, type Gate } from './actions/gate.ts';
 import { createPolicyData, type ReadPolicyData } from './actions/policy-data.ts';
-import { RESULT_LIMITS, type ResultLimits } from './actions/result-size.ts';
 import { createTaints } from './actions/taints.ts';
 import { createTimeLimits, limitFailure } from './actions/time-limits.ts';
 import { createAsks } from './approvals/asks.ts';
@@ -50,18 +28,19 @@ import { branchHandlers } from './commands/branches.ts';
 import { declaredHandlers } from './commands/declared.ts';
 import { createDeliveries } from './commands/deliveries.ts';
 import { createMemories } from './commands/memories.ts';
-import { type RecordDeps, recordHandlers } from './commands/records.ts';
+import { recordHandlers } from './commands/records.ts';
 import { WITHOUT_TENANT } from './commands/secret-use.ts';
 import { createSessionInputs } from './commands/session-inputs.ts';
-import type { Admit } from './commands/session-opening.ts';
+import { createAdmit } from './commands/session-opening.ts';
 import { sessionHandlers } from './commands/sessions.ts';
 import { createUploads } from './commands/uploads.ts';
 import { createViews } from './commands/views.ts';
 import type { Context, Handlers } from './context.ts';
-import { type CleanLarge, createLog, type Log, type Redactor } from './events/log.ts';
+import { createLog, type Log } from './events/log.ts';
 import { endsTask } from './events/projector.ts';
-import { shownEvent, shownRow, sightOf } from './events/visibility.ts';
+import { shownAccepted } from './events/visibility.ts';
 import { createReplayer } from './replay/replay.ts';
+import { type CoreDeps, DEFAULTS, type Settings } from './settings.ts';
 import { createEndings, type Endings } from './tasks/end-task.ts';
 import { type Recovered, recover } from './tasks/recovery.ts';
 import { createRunner } from './tasks/runner.ts';
@@ -70,71 +49,7 @@ import { createAcceptedEffects } from './tools/accepted.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
 import { createPins } from './tools/pins.ts';
-import { isToolVisible, visibleTools } from './tools/visibility.ts';
-
-export interface CoreDeps {
-  readonly store: Store;
-  readonly policy: PolicyEngine;
-  readonly quotas: QuotaRules;
-  readonly issuer: ReceiptIssuer;
-  readonly verify: RecordDeps['verify'];
-  readonly signer: Signer;
-  /** RFC 8785 text of a value. */
-  readonly canonical: (value: Json) => string;
-  readonly redactor: Redactor;
-  readonly backends: readonly AgentBackend[];
-  readonly tools: readonly ToolBackend[];
-  /** Reads the facts of an act, whatever names its agent uses. */
-  readonly read: ActReader;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly logger: Logger;
-  /** Keeps unredacted acts while their questions are open; in memory when absent. */
-  readonly pendingActs?: PendingActs;
-  /** Reads files, to show what a write would change. */
-  readonly readFile?: ReadFileText;
-  readonly cleanLarge?: CleanLarge;
-  /** Which user may use which secret. Absent: work without a tenant may use any. */
-  readonly vaultAccess?: VaultAccess;
-  readonly settings?: Partial<Settings>;
-  /** Resolves when rules or declarations that changed outside this process are in force here. Awaited before each decision. */
-  readonly upToDate?: () => Promise<void> | undefined;
-}
-
-export interface Settings {
-  readonly defaultAgent: string | undefined;
-  /** Without a persona, rules alone decide, and an act that no rule covers is asked about. */
-  readonly defaultTier: AutonomyTier;
-  readonly policyTimeoutMs: number;
-  readonly askExpiresMs: number;
-  readonly graceMs: number;
-  readonly deferTries: number;
-  readonly deferCapMs: number;
-  readonly inlineLimit: number;
-  readonly artifactLimit: number;
-  readonly resultLimits: ResultLimits;
-  /**
-   * Recovers work of agents that this process does not have, and ends it when its process has died. False for short-lived
-   * processes: the gateway that the work belongs to recovers it.
-   */
-  readonly recoversOrphans: boolean;
-  /** How often to look for tasks whose process has died. */
-  readonly sweepMs: number;
-}
-const DEFAULTS: Settings = {
-  defaultAgent: undefined,
-  defaultTier: 'act_auto',
-  policyTimeoutMs: 2000,
-  askExpiresMs: 60 * 60 * 1000,
-  graceMs: 5000,
-  deferTries: 5,
-  deferCapMs: 60_000,
-  inlineLimit: 64 * 1024,
-  artifactLimit: 64 * 1024 * 1024,
-  resultLimits: RESULT_LIMITS,
-  recoversOrphans: true,
-  sweepMs: 10_000,
-};
+import { createVisibleTools } from './tools/visibility.ts';
 
 export interface Core {
   readonly bridge: Bridge;
@@ -221,10 +136,9 @@ export function createCore(deps: CoreDeps): Core {
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
   const judge = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest });
   const decide = requireRoom(pins.guard(judge), store, settings.resultLimits);
-  const judgeView = pins.guardView(judge);
-  const gate: Gate = (action, withinMs) => {
+  const gate: Gate = (action, withinMs, tool) => {
     const pending = deps.upToDate?.();
-    return pending ? pending.then(() => decide(action, withinMs)) : decide(action, withinMs);
+    return pending ? pending.then(() => decide(action, withinMs, tool)) : decide(action, withinMs, tool);
   };
   const wholeActs = createWholeActs({
     ...context,
@@ -232,6 +146,7 @@ export function createCore(deps: CoreDeps): Core {
     pending: deps.pendingActs ?? inMemory(),
     readFile: deps.readFile,
   });
+  const admit = createAdmit({ log, ids, gate });
   const taints = createTaints({ store, log });
   const readData = createPolicyData(store, () => mounted.defaultTier);
   const policyData: ReadPolicyData = (about) => {
@@ -350,6 +265,7 @@ export function createCore(deps: CoreDeps): Core {
     ...branchHandlers(context),
     ...artifactHandlers(context),
     ...tasks,
+    ...actionHandlers({ ...context, acts }),
     ...recordHandlers({
       ...shared,
       read: deps.read,
@@ -360,24 +276,6 @@ export function createCore(deps: CoreDeps): Core {
     }),
     ...replayer.handlers,
   };
-
-  /** Opening a session is an act: policy may forbid it, and only an allowed act opens it. */
-  async function admit(...[actor, workspaceId, about]: Parameters<Admit>): Promise<void> {
-    const action = {
-      id: ids.next('action'),
-      kind: 'session.open' as const,
-      actor,
-      workspace_id: workspaceId,
-      arguments: about,
-      effect: 'none' as const,
-      evidence: 'held' as const,
-    };
-    const decision = await gate(action);
-    if (decision.verdict === 'allow') return;
-    const location = { resource: { object: 'workspace', id: workspaceId }, session_id: null };
-    await log.commit({ decide: () => ({ events: [{ ...decidedEvent(action, decision), ...location }] }) });
-    throw new Fault('policy_violation', decision.reason, { details: { rule_id: decision.rule_id ?? null } });
-  }
 
   async function submit<K extends CommandKind>(command: Extract<Command, { kind: K }>): Promise<Accepted<K>> {
     try {
@@ -401,18 +299,6 @@ export function createCore(deps: CoreDeps): Core {
     }
   }
 
-  /** The result of a command passes the same visibility filter as every read: it may contain other principals' content. */
-  function shownAccepted<K extends CommandKind>(accepted: Accepted<K>, actor: Actor): Accepted<K> {
-    const { resource, written } = accepted;
-    const sight = sightOf(actor);
-    const row = resource && shownRow(resource, sight);
-    const events = written?.map((event) => shownEvent(event, sight));
-    const same = row === resource && (events?.every((event, at) => event === written?.[at]) ?? true);
-    return same
-      ? accepted
-      : { ...accepted, resource: row as Accepted<K>['resource'], ...(events && { written: events }) };
-  }
-
   return {
     bridge: {
       submit,
@@ -429,18 +315,10 @@ export function createCore(deps: CoreDeps): Core {
       },
       async tool(actor, name, server) {
         requireReadScope(actor, 'skill');
-        return (await tools.find(name, server))?.skill;
+        return await tools.find(name, server);
       },
-      async visible(actor, workspaceId, one) {
-        requireReadScope(actor, 'skill');
-        if (!(await access.workspaceVisible(actor, workspaceId))) return [];
-        const data = await acts.policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
-        const about = { actor, workspace_id: workspaceId, ...data };
-        // The tool list does not depend on free disk space.
-        const deps = { tools, gate: judgeView, ids, effectOf };
-        if (!one) return await visibleTools(deps, about);
-        return (await isToolVisible(deps, about, one.name, one.source ?? undefined)) ? [one] : [];
-      },
+      // The tool list does not depend on free disk space.
+      visible: createVisibleTools({ tools, gate: pins.guardView(judge), ids, effectOf, access, policyData }),
       async servers(actor) {
         requireReadScope(actor, 'skill');
         return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));

@@ -11,6 +11,7 @@ import type { CoreEvent } from '../model/events.ts';
 import type { AskClosedPayload } from '../model/payloads.ts';
 import type { Task } from '../model/resources.ts';
 import { asText } from '../model/values/as-text.ts';
+import { everyRow } from '../model/values/every-row.ts';
 import { anySignal } from '../model/values/signals.ts';
 import { visibleLine } from '../model/values/visible-text.ts';
 import type { Bridge, Clock, Closable, Logger, Row } from '../ports/index.ts';
@@ -90,13 +91,7 @@ export function openWebhooks(deps: WebhookDeps): Closable {
   }
 
   async function look(): Promise<void> {
-    let after: string | undefined;
-    do {
-      const where = { state: 'open' };
-      const page = await bridge.list<Ask>(actor, { object: 'ask', where, limit: 200, ...(after && { after }) });
-      for (const ask of page.data) opened(ask);
-      after = page.next;
-    } while (after);
+    for await (const ask of openQuestions(bridge, actor)) opened(ask);
   }
 
   function opened(ask: AskRecord, traceId?: string | null): void {
@@ -238,12 +233,11 @@ function about(ask: AskRecord) {
 /** Questions that are open now. */
 export async function countOpenQuestions(bridge: Bridge, actor: Actor): Promise<number> {
   let count = 0;
-  let after: string | undefined;
-  do {
-    const where = { state: 'open' };
-    const page = await bridge.list(actor, { object: 'ask', where, limit: 200, ...(after && { after }) });
-    count += page.data.length;
-    after = page.next;
-  } while (after);
+  for await (const _ of openQuestions(bridge, actor)) count += 1;
   return count;
+}
+
+function openQuestions(bridge: Bridge, actor: Actor): AsyncIterable<Ask> {
+  const open = { object: 'ask', where: { state: 'open' } };
+  return everyRow((paging) => bridge.list<Ask>(actor, { ...open, ...paging }));
 }

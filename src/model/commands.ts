@@ -3,7 +3,7 @@
 import { ACTION_KINDS, type Actor } from './actions.ts';
 import type { VendorKind } from './events.ts';
 import type { EventKind, RedactionMark } from './payloads.ts';
-import { Failure, type Memory, MessageInput, Pointer } from './resources.ts';
+import { Failure, type Memory, MessageInput, Pointer, type Skill } from './resources.ts';
 import {
   ClosedWord,
   Id,
@@ -309,7 +309,15 @@ export interface CommandEnvelope {
   readonly withdrawn?: AbortSignal;
   /** For `action.propose` and `tool.call`: called with the id of the question that people are asked about the act. */
   readonly asked?: (askId: string) => void;
+  /** For `tool.call`: the tool, where the door has looked it up. Absent: it is looked up by its name and server. */
+  readonly tool?: MountedTool | undefined;
 }
+
+/** A tool as the bridge found it: handed back with the call, so that the definition a door has read is the one that is decided on. */
+export interface MountedTool {
+  readonly skill: Skill;
+}
+
 export type Command = {
   [K in CommandKind]: CommandEnvelope & { readonly kind: K; readonly body: CommandBody<K> };
 }[CommandKind];

@@ -51,6 +51,11 @@ export function vendorEvent(kind: string): VendorKind {
   return kind as VendorKind;
 }
 
+/** Whether an event tells of a state of a task. */
+export function isTaskEvent(name: string): name is Extract<EventKind, `task.${string}`> {
+  return name.startsWith('task.') && isEventKind(name);
+}
+
 /** The kind that an event from outside has by its name: one of ours or another vendor's. */
 export function eventKind(name: string): EventKind | VendorKind {
   return isEventKind(name) ? name : vendorEvent(name);

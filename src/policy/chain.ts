@@ -12,9 +12,11 @@ import { block, isPure, type PureEngine, stricter } from './engine.ts';
 import { changedPaths, overlap } from './merge-patch.ts';
 import { SHADOW } from './persona.ts';
 import { SOFT_LIMIT } from './quota.ts';
+import type { RememberedAnswers } from './remembered.ts';
 
 const NAME = 'chain';
 const DEFAULT_TIMEOUT_MS = 5_000;
+const NONE_REMEMBERED = { size: () => 0, amended: async (_: Action, decision: Decision) => decision };
 /** Verdicts whose `arguments` count: the rewritten call runs, or is what the approver is asked about. */
 const REWRITES: readonly Verdict[] = ['modify', 'escalate'];
 
@@ -23,15 +25,21 @@ export interface ChainDeps {
   readonly engines: readonly PolicyEngine[] | (() => readonly PolicyEngine[]);
   /** Time limit for all engines together. */
   readonly timeoutMs?: number;
+  /** Answers that approvers asked to be remembered, applied to the strictest answer while there are any. */
+  readonly remembered?: Pick<RememberedAnswers, 'size' | 'amended'>;
 }
 
 export interface PolicyChain extends PolicyEngine {
-  /** Undefined while an external engine takes part. */
+  /** Undefined while an external engine or a remembered answer takes part. */
   judge(action: Action): Decision | undefined;
   inputs(action: Action): readonly NamedValue[];
 }
 
-export function createPolicyChain({ engines: sources, timeoutMs = DEFAULT_TIMEOUT_MS }: ChainDeps): PolicyChain {
+export function createPolicyChain({
+  engines: sources,
+  timeoutMs = DEFAULT_TIMEOUT_MS,
+  remembered = NONE_REMEMBERED,
+}: ChainDeps): PolicyChain {
   const current = typeof sources === 'function' ? sources : () => sources;
   /** Engines are asked one after the other, so the extra time they declare adds up. */
   const totalExtraTimeMs = () => current().reduce((sum, { extraTimeMs = 0 }) => sum + extraTimeMs, 0);
@@ -42,7 +50,7 @@ export function createPolicyChain({ engines: sources, timeoutMs = DEFAULT_TIMEOU
     },
     judge(action) {
       const engines = current();
-      if (!engines.every(isPure)) return undefined;
+      if (remembered.size() > 0 || !engines.every(isPure)) return undefined;
       const poll = openPoll(action);
       for (const engine of engines) if (!poll.accept(engine, askPure(engine, poll.current()))) break;
       return poll.answer(engines);
@@ -63,7 +71,8 @@ export function createPolicyChain({ engines: sources, timeoutMs = DEFAULT_TIMEOU
         }
         if (!poll.accept(engine, said)) break;
       }
-      return poll.answer(engines);
+      const decision = poll.answer(engines);
+      return remembered.size() === 0 ? decision : await remembered.amended(action, decision);
     },
     inputs: (action) => current().flatMap((engine) => (engine as Partial<PureEngine>).inputs?.(action) ?? []),
   };

@@ -1,5 +1,5 @@
 /**
- * Answers that approvers asked to be remembered, applied to the decision of the engines inside. A remembered yes answers a
+ * Answers that approvers asked to be remembered, applied to the decision of the policy chain. A remembered yes answers a
  * question that would be put to an approver, and nothing else: an act that a rule blocks stays blocked. A remembered no blocks.
  * Both are matched like short rules, so that a yes has to cover everything an act touches and a no any part of it. Where they
  * contradict each other, the no counts, whichever has the narrower scope.
@@ -7,7 +7,8 @@
 import type { Action, Decision } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import type { PermissionRule, Task } from '../model/resources.ts';
-import type { ActReader, Clock, PolicyEngine, Row, RuleDraft, Store } from '../ports/index.ts';
+import { everyRow } from '../model/values/every-row.ts';
+import type { ActReader, Clock, Row, RuleDraft, Store } from '../ports/index.ts';
 import { loadPolicies } from './rules/load.ts';
 import { createReloadablePolicy, type ReloadablePolicy } from './rules/reload.ts';
 import type { RuleSpec, RuleTest } from './rules/schema.ts';
@@ -19,20 +20,23 @@ const MOST_RULES = 400;
 const LOOK_MS = 2000;
 
 export interface RememberedDeps {
-  readonly inner: PolicyEngine;
   readonly store: Pick<Store, 'list' | 'get'>;
   readonly read: ActReader;
   readonly clock: Clock;
 }
 
-export interface RememberedPolicy extends PolicyEngine {
+export interface RememberedAnswers {
+  /** How many are in force. */
+  size(): number;
+  amended(action: Action, decision: Decision): Promise<Decision>;
   /** Reads the rules again. Resolves when they are in force. */
   refresh(): Promise<void>;
   /** Throws a fault when this rule cannot be loaded, or when there are too many. */
   requireSound(rule: RuleDraft): Promise<void>;
+  close(): Promise<void>;
 }
 
-export function createRememberedPolicy({ inner, store, read, clock }: RememberedDeps): RememberedPolicy {
+export function createRememberedAnswers({ store, read, clock }: RememberedDeps): RememberedAnswers {
   let rules: ReadonlyMap<string, PermissionRule> = new Map();
   let looking: NodeJS.Timeout | undefined;
   const compiled: ReloadablePolicy = createReloadablePolicy({
@@ -44,18 +48,9 @@ export function createRememberedPolicy({ inner, store, read, clock }: Remembered
 
   async function look(): Promise<void> {
     const now = clock.now();
-    const found: (PermissionRule & Row)[] = [];
-    for (let after: string | undefined; ; ) {
-      const page = await store.list<PermissionRule & Row>({
-        object: 'permission_rule',
-        limit: 200,
-        ...(after && { after }),
-      });
-      found.push(...page);
-      if (page.length < 200) break;
-      after = page.at(-1)?.id;
-    }
-    const next = new Map(found.filter((rule) => isInForce(rule, now)).map((rule) => [rule.id, rule] as const));
+    const next = new Map<string, PermissionRule>();
+    const all = everyRow((paging) => store.list<PermissionRule & Row>({ object: 'permission_rule', ...paging }));
+    for await (const rule of all) if (isInForce(rule, now)) next.set(rule.id, rule);
     if (next.size === rules.size && [...next.keys()].every((id) => rules.has(id))) return;
     rules = next;
     const { outcome } = await compiled.reload();
@@ -72,7 +67,7 @@ export function createRememberedPolicy({ inner, store, read, clock }: Remembered
     // Matches against the act that would run: a rule may have rewritten it.
     const { facts: _, ...rest } = action;
     const meant = decision.arguments ? { ...rest, arguments: decision.arguments } : action;
-    const { rule_id } = compiled.judge(meant as Action);
+    const { rule_id } = compiled.inForce().judge(meant as Action);
     const rule = rule_id === undefined ? undefined : rules.get(rule_id);
     if (!rule || !isInForce(rule, clock.now())) return decision;
     const reason = `remembered: ${rule.created_by} said ${rule.allow ? 'yes' : 'no'} to this${rule.reason ? ` (${rule.reason})` : ''}`;
@@ -99,15 +94,8 @@ export function createRememberedPolicy({ inner, store, read, clock }: Remembered
   }
 
   return {
-    name: inner.name,
-    get extraTimeMs() {
-      return inner.extraTimeMs ?? 0;
-    },
-    judge: (action) => (rules.size === 0 ? inner.judge?.(action) : undefined),
-    async decide(action, signal, withinMs) {
-      const decision = await inner.decide(action, signal, withinMs);
-      return rules.size === 0 ? decision : await amended(action, decision);
-    },
+    size: () => rules.size,
+    amended,
     async refresh() {
       await refresh();
       looking ??= setInterval(() => refresh().catch(() => {}), LOOK_MS).unref();
@@ -129,7 +117,6 @@ export function createRememberedPolicy({ inner, store, read, clock }: Remembered
     async close() {
       clearInterval(looking);
       await compiled.close();
-      await inner.close?.();
     },
   };
 }

@@ -2,7 +2,7 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Actor, Decision } from '../model/actions.ts';
 import type { Answer, AskKind, PendingAct } from '../model/asks.ts';
-import type { Command, CommandKind } from '../model/commands.ts';
+import type { Command, CommandKind, MountedTool } from '../model/commands.ts';
 import type { CoreEvent, Cursor, Stream } from '../model/events.ts';
 import type { Memory, Pointer, Quota, Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
@@ -67,8 +67,8 @@ export interface Bridge {
   bound(protocol: string, scope: string, wireId: string): Promise<Pointer | undefined>;
   /** The tools of the mounted backends; `source` names the backend. The same array is returned until a tool changes. */
   tools(actor: Actor): Promise<readonly Skill[]>;
-  /** One of these tools, without listing the others. */
-  tool(actor: Actor, name: string, server: string): Promise<Skill | undefined>;
+  /** One of these tools, without listing the others. A `tool.call` that carries it is not looked up again. */
+  tool(actor: Actor, name: string, server: string): Promise<MountedTool | undefined>;
   /**
    * The subset of these tools (or of `one`) that the rules would let this actor try in the workspace. Makes no decision and writes
    * nothing.

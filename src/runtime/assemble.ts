@@ -6,18 +6,19 @@
 import { join } from 'node:path';
 import { createPermissions } from '../core/actions/permissions.ts';
 import { createPolicyData } from '../core/actions/policy-data.ts';
-import { type Core, createCore, type Settings } from '../core/bridge.ts';
+import { type Core, createCore } from '../core/bridge.ts';
 import { createIds, systemClock } from '../core/clock.ts';
 import { createLog, type Log } from '../core/events/log.ts';
 import { projector } from '../core/events/projector.ts';
 import { cleanLogger } from '../core/redaction/clean-logger.ts';
 import { createRedactor, type Redactor } from '../core/redaction/redact.ts';
+import type { Settings } from '../core/settings.ts';
 import { VERSION } from '../model/version.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import { createPolicyChain } from '../policy/chain.ts';
 import { createPersonaEngine } from '../policy/persona.ts';
 import { createQuotaEngine, quotaRules } from '../policy/quota.ts';
-import { createRememberedPolicy } from '../policy/remembered.ts';
+import { createRememberedAnswers } from '../policy/remembered.ts';
 import type { Sources } from '../policy/rules/load.ts';
 import { createReloadablePolicy, type ReloadablePolicy } from '../policy/rules/reload.ts';
 import type {
@@ -119,6 +120,13 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const usesRecordedRules = chosen === 'on record';
   let latest: Sources = { files: [] };
   let core: Core | undefined;
+  const own: readonly PolicyEngine[] = [createPersonaEngine(), createQuotaEngine({ clock })];
+  let outside = options.engines ?? [];
+  /** In the order they are asked. Written by `mount` only; the chain reads it for each decision. */
+  let engines: readonly PolicyEngine[] = [];
+  function mount(): void {
+    engines = [...own, rules.inForce(), ...outside];
+  }
   const rules = createReloadablePolicy({
     read: readAct,
     load: async () => {
@@ -132,7 +140,10 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
       if (change.errors.length > 0 && change.version !== undefined) {
         logger.error({ errors: change.errors }, 'the new policy was refused; the old one stays in force');
       }
-      if (change.outcome === 'loaded') core?.reconsider();
+      if (change.outcome === 'loaded') {
+        mount();
+        core?.reconsider();
+      }
       if (usesRecordedRules) return;
       const read = latest;
       noted = noted
@@ -142,12 +153,10 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     ...(!usesRecordedRules && chosen?.watch && { watch: chosen.watch }),
   });
   await rules.reload();
+  mount();
   // The rules are on record before they decide anything.
   await noted;
 
-  const own: readonly PolicyEngine[] = [createPersonaEngine(), createQuotaEngine({ clock }), rules];
-  /** Written by `remount` only; the chain reads it for each decision. */
-  const mounted = { engines: [...own, ...(options.engines ?? [])] };
   const issuer =
     options.replace?.issuer ??
     createIssuer({
@@ -156,14 +165,10 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
       source: 'tollbridge',
     });
   const verifier = createStoredVerifier({ store, keys: () => keyring.jwks() });
-  const policy = createRememberedPolicy({
-    inner: createPolicyChain({ engines: () => mounted.engines }),
-    store,
-    read: readAct,
-    clock,
-  });
+  const remembered = createRememberedAnswers({ store, read: readAct, clock });
+  const policy = createPolicyChain({ engines: () => engines, remembered });
   const made = createCore({
-    store: noticing(store, 'permission_rule', () => policy.refresh()),
+    store: noticing(store, 'permission_rule', () => remembered.refresh()),
     policy,
     quotas: quotaRules,
     // Values that callers send may have no canonical spelling; they still have to be compared.
@@ -187,11 +192,17 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   });
 
   core = made;
-  await policy.refresh();
+  await remembered.refresh();
   const policyData = createPolicyData(store, () => options.settings?.defaultTier ?? 'act_auto');
   return {
     ...made,
-    permissions: createPermissions({ policy, policyData, read: readAct, ids, version: () => rules.version ?? '' }),
+    permissions: createPermissions({
+      policy: { decide: policy.decide, requireSound: remembered.requireSound },
+      policyData,
+      read: readAct,
+      ids,
+      version: () => rules.version ?? '',
+    }),
     store,
     log,
     keyring,
@@ -213,12 +224,13 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     redactor,
     remount(parts) {
       // The engines first: an engine that is no longer mounted may not decide on a part that is mounted now.
-      mounted.engines = [...own, ...parts.engines];
+      outside = parts.engines;
+      mount();
       made.remount(parts);
     },
     async close() {
       await made.close();
-      await policy.close?.();
+      await remembered.close();
       await rules.close();
       await noted;
       await store.close();

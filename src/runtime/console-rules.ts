@@ -4,7 +4,8 @@
  */
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
-import type { ComparedDecision, RuleSource, RulesInForce, RulesService } from '../console/services.ts';
+import type { ComparedDecision, RuleSource, RulesInForce } from '../console/rule-answers.ts';
+import type { RulesService } from '../console/services.ts';
 import { recordedDecisions } from '../core/events/recorded-decisions.ts';
 import { eventId, position } from '../model/events.ts';
 import { asFault, Fault } from '../model/faults.ts';

@@ -6,10 +6,10 @@
 import { createVaultAccess } from '../auth/vault-access.ts';
 import { createSecrets, createSecretWriter } from '../auth/vaults.ts';
 import { RESULT_LIMITS } from '../core/actions/result-size.ts';
-import type { Settings } from '../core/bridge.ts';
 import { createIds, systemClock } from '../core/clock.ts';
 import { createRedactor, type Redactor } from '../core/redaction/redact.ts';
 import { createSecretNames } from '../core/redaction/secret-names.ts';
+import type { Settings } from '../core/settings.ts';
 import type { Recovered } from '../core/tasks/recovery.ts';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';

@@ -49,27 +49,7 @@ export const backendSchema = Type.Object(
 export type A2aBackendConfig = Static<typeof backendSchema>;
 export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'secret'> & Partial<Pick<Deps, 'http'>>;
 
-export interface PeerSettings {
-  readonly name: string;
-  readonly base: URL;
-  readonly secret: string | undefined;
-  readonly allowed: ReadonlySet<string>;
-  readonly keys: readonly Record<string, unknown>[] | undefined;
-  readonly binding: (typeof BINDINGS)[number] | undefined;
-  readonly insecure: boolean;
-  readonly description: string | undefined;
-  readonly artifactLimit: number;
-  readonly fileLimit: number;
-  /** Our own URL, for peers that send notifications. */
-  readonly publicUrl: string | undefined;
-  readonly requestMs: number;
-  readonly pollMs: number;
-  readonly pushPollMs: number;
-  readonly silenceMs: number;
-  readonly cancelMs: number;
-}
-
-export function peerSettingsOf(name: string, config: A2aBackendConfig): PeerSettings {
+export function peerSettingsOf(name: string, config: A2aBackendConfig) {
   const { timeouts = {} } = config;
   if (!URL.canParse(config.url))
     throw new Fault('invalid_request', `${config.url} is not an address`, { param: '/url' });
@@ -93,6 +73,7 @@ export function peerSettingsOf(name: string, config: A2aBackendConfig): PeerSett
     description: config.description,
     artifactLimit: config.artifact_limit ?? 16 * 1024 * 1024,
     fileLimit: config.file_limit ?? 4 * 1024 * 1024,
+    /** Our own URL, for peers that send notifications. */
     publicUrl: config.push && reachable(config.push.public_url),
     requestMs: timeouts.request_ms ?? 30_000,
     pollMs: timeouts.poll_ms ?? 1_000,
@@ -101,6 +82,7 @@ export function peerSettingsOf(name: string, config: A2aBackendConfig): PeerSett
     cancelMs: timeouts.cancel_ms ?? 5_000,
   };
 }
+export type PeerSettings = Readonly<ReturnType<typeof peerSettingsOf>>;
 
 /** Notifications carry a credential, so they must use https or come from this machine. */
 function reachable(address: string): string {

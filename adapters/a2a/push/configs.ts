@@ -9,6 +9,7 @@ import {
   type Bridge,
   type Connector,
   type Deps,
+  everyRow,
   Fault,
   type Json,
   type JsonObject,
@@ -97,16 +98,13 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
 
   async function all(where?: { task_id?: string; state?: string }): Promise<PushConfig[]> {
     const found: PushConfig[] = [];
-    for (let after: string | undefined; ; ) {
-      const query = { object: 'connector', limit: 200, ...(where && { where }), ...(after && { after }) };
-      const { data, next } = await bridge.list<Connector & Row>(SYSTEM_ACTOR, query);
-      for (const row of data) {
-        const config = read(row);
-        if (config) found.push(config);
-      }
-      if (!next) return found;
-      after = next;
+    const query = { object: 'connector', ...(where && { where }) };
+    const all = everyRow((paging) => bridge.list<Connector & Row>(SYSTEM_ACTOR, { ...query, ...paging }));
+    for await (const row of all) {
+      const config = read(row);
+      if (config) found.push(config);
     }
+    return found;
   }
 
   async function write(config: PushConfig, cursor: string | undefined, change: { status?: string }): Promise<void> {

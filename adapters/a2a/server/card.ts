@@ -2,11 +2,13 @@
  * Agent cards: what a peer may know of an agent before it calls. Built from the mounted agents, signed over the JSON that is
  * sent, and byte-identical until something changes. An agent's description of itself is data here, never an instruction.
  */
+
 import { createHash } from 'node:crypto';
 import { AgentCard, canonicalizeAgentCard } from '@a2a-js/sdk';
 import { EXTENSIONS, PROTOCOL } from '../../../mappings/a2a.ts';
 import { PROTOCOL as LEGACY } from '../../../mappings/a2a-0.3.ts';
 import { type AgentFace as AgentInfo, type Deps, type JsonObject, type Skill, VERSION } from '../../../src/index.ts';
+import { detachedJws } from '../../../src/transport/http/detached-jws.ts';
 import type { A2aSettings } from '../config.ts';
 
 export interface CardDeps {
@@ -101,19 +103,5 @@ function finished(card: JsonObject, sign: Deps['sign']): MadeCard {
 /** A detached JWS over the canonical text of the JSON form without its signatures. */
 function signed(card: JsonObject, sign: NonNullable<Deps['sign']>): JsonObject {
   // The SDK's type has the members of its decoded form; the canonical text is that of the JSON form.
-  const payload = base64url(canonicalizeAgentCard(card as unknown as AgentCard));
-  // The header is signed and names the key, so the key must be known first; after a rotation in between it is tried again.
-  for (let kid = sign(payload).key_id; ; ) {
-    const header = base64url(JSON.stringify({ alg: 'EdDSA', typ: 'JOSE', kid }));
-    const made = sign(`${header}.${payload}`);
-    if (made.key_id === kid) {
-      const signature = Buffer.from(made.signature.replace(/^base64:/, ''), 'base64').toString('base64url');
-      return { ...card, signatures: [{ protected: header, signature }] };
-    }
-    kid = made.key_id;
-  }
-}
-
-function base64url(text: string): string {
-  return Buffer.from(text).toString('base64url');
+  return { ...card, signatures: [detachedJws(canonicalizeAgentCard(card as unknown as AgentCard), sign)] };
 }

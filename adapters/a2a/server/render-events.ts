@@ -20,6 +20,7 @@ import {
   type CoreEvent,
   emptyTaskView,
   evolve,
+  isTaskEvent,
   isTerminal,
   isWaiting,
   type Json,
@@ -266,16 +267,8 @@ export function createProjection(options: ProjectionOptions): Projection {
         if (!answered) history.push(toWireAnswer(ask, payload, taskIds()));
         answered = false;
         return NONE;
-      case 'task.submitted':
-      case 'task.started':
-      case 'task.status_changed':
-      case 'task.input_required':
-      case 'task.auth_required':
-      case 'task.completed':
-      case 'task.failed':
-      case 'task.canceled':
-        return payload.task ? transition(event, view.task as OurTask) : NONE;
       default:
+        if (isTaskEvent(event.event)) return payload.task ? transition(event, view.task as OurTask) : NONE;
         if (isActivity(event.event)) return activity ? [rendered(event)] : NONE;
         return leftOut(NOT_SENT, event.event);
     }

@@ -7,6 +7,7 @@ import {
   type AgentFace,
   asText,
   type Bridge,
+  everyRow,
   Fault,
   type JsonObject,
   type Persona,
@@ -17,7 +18,6 @@ import {
 import type { AcpSettings } from '../config.ts';
 import { compact, lastPath, objectOf, textOf } from '../shapes.ts';
 
-const PAGE = 200;
 const SHOWN = 50;
 
 export interface Workspaces {
@@ -37,15 +37,10 @@ export function createWorkspaces(bridge: Bridge, actor: Actor, settings: AcpSett
   const roots = new Map<string, string>();
 
   async function find(root: string): Promise<string | undefined> {
-    let after: string | undefined;
-    for (;;) {
-      const query = { object: 'workspace', limit: PAGE, ...(after && { after }) };
-      const { data, next } = await bridge.list<Workspace & Row>(actor, query);
-      const found = data.find((workspace) => workspace.root === root || workspace.root === `${root}/`);
-      if (found) return found.id;
-      if (!next) return undefined;
-      after = next;
-    }
+    const all = everyRow((paging) => bridge.list<Workspace & Row>(actor, { object: 'workspace', ...paging }));
+    for await (const workspace of all)
+      if (workspace.root === root || workspace.root === `${root}/`) return workspace.id;
+    return undefined;
   }
 
   async function directoryOf(workspaceId: string): Promise<string> {

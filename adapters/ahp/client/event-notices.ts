@@ -2,7 +2,7 @@
 
 import { NOT_NOTIFIED, runStatus } from '../../../mappings/ahp.ts';
 import type { CoreEvent, Json, JsonObject, Task } from '../../../src/index.ts';
-import { asText, isObject, leftOut } from '../../../src/index.ts';
+import { asText, isObject, isTaskEvent, leftOut } from '../../../src/index.ts';
 import { type AhpEvent, hashOf } from '../translate.ts';
 import type { Worker } from './agent-identity.ts';
 
@@ -21,16 +21,8 @@ export function toWireNews(event: CoreEvent, { agent_id, depth, via }: Worker): 
 
 function newsOf(happened: CoreEvent): readonly News[] {
   const { event, payload, session_id } = happened;
+  if (isTaskEvent(event)) return [...lifecycle(happened), ...verification(happened)];
   switch (event) {
-    case 'task.submitted':
-    case 'task.started':
-    case 'task.status_changed':
-    case 'task.input_required':
-    case 'task.auth_required':
-    case 'task.completed':
-    case 'task.failed':
-    case 'task.canceled':
-      return [...lifecycle(happened), ...verification(happened)];
     case 'session.created':
       return [{ event_type: 'session_start', payload: { session_id: session_id ?? '' } }];
     case 'session.closed':

@@ -1,7 +1,7 @@
 /** The configuration of a remote Harness and its defaults. */
 import { ClosedWord, type Deps, Id, NonEmpty, type Static, Type } from '../../../src/index.ts';
 import { remoteBase } from '../../../src/transport/outbound/remote.ts';
-import { type RemoteTimeouts, Timeouts, timeoutsOf } from '../../../src/transport/outbound/remote-work.ts';
+import { Timeouts, timeoutsOf } from '../../../src/transport/outbound/remote-work.ts';
 
 const Optional = Type.Optional;
 
@@ -31,18 +31,7 @@ export type HarnBackendConfig = Static<typeof backendSchema>;
 
 export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'secret'>;
 
-export interface BackendSettings extends RemoteTimeouts {
-  readonly name: string;
-  readonly base: URL;
-  readonly secret: string | undefined;
-  readonly workspaceId: string | undefined;
-  readonly personaId: string | undefined;
-  readonly agent: string | undefined;
-  readonly receipts: 'required' | 'checked' | 'ignored';
-  readonly artifactLimit: number;
-}
-
-export function backendSettingsOf(config: HarnBackendConfig): BackendSettings {
+export function backendSettingsOf(config: HarnBackendConfig) {
   const base = remoteBase(config.url, config.insecure);
   return {
     name: config.name ?? 'harn',
@@ -56,3 +45,4 @@ export function backendSettingsOf(config: HarnBackendConfig): BackendSettings {
     artifactLimit: config.artifact_limit ?? 64 * 1024 * 1024,
   };
 }
+export type BackendSettings = Readonly<ReturnType<typeof backendSettingsOf>>;

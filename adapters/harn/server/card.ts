@@ -2,7 +2,9 @@
  * The gateway's public description: one card in the protocol's own words with an A2A card inside, each signed. Names only
  * transports that are served. A superset of the members that the documents and the older suite require.
  */
+
 import { canonicalJson, type Deps, type JsonObject, type Skill, VERSION } from '../../../src/index.ts';
+import { detachedJws } from '../../../src/transport/http/detached-jws.ts';
 import type { HarnSettings } from '../config.ts';
 import { type Revision, VERSIONS } from '../revisions/revisions.ts';
 import type { Wire } from '../revisions/schemas.ts';
@@ -157,20 +159,5 @@ function sign(card: JsonObject, { sign }: Pick<Deps, 'sign'>): JsonObject {
 
 /** As A2A signs its cards: a detached JWS over the canonical text of the card without its signatures. */
 function signA2a(card: JsonObject, keysUrl: string, { sign }: Pick<Deps, 'sign'>): JsonObject {
-  if (!sign) return card;
-  const payload = base64url(canonicalJson(card));
-  // The header is signed and names the key, so the key has to be known first; a rotation in between is met by trying again.
-  for (let kid = sign(payload).key_id; ; ) {
-    const header = base64url(JSON.stringify({ alg: 'EdDSA', typ: 'JOSE', kid, jku: keysUrl }));
-    const made = sign(`${header}.${payload}`);
-    if (made.key_id === kid) {
-      const signature = Buffer.from(made.signature.replace(/^base64:/, ''), 'base64').toString('base64url');
-      return { ...card, signatures: [{ protected: header, signature }] };
-    }
-    kid = made.key_id;
-  }
-}
-
-function base64url(text: string): string {
-  return Buffer.from(text).toString('base64url');
+  return sign ? { ...card, signatures: [detachedJws(canonicalJson(card), sign, { jku: keysUrl })] } : card;
 }

@@ -5,8 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Actor, type Authenticate, asFault, type HttpRoute } from '../../../src/index.ts';
 import { addressOf, bearerOf } from '../../../src/transport/http/bearer.ts';
-import { refuse } from './transports/legacy-sessions.ts';
-import { writeJson } from './transports/reply.ts';
+import { refuse, writeJson } from './transports/legacy-sessions.ts';
 
 export interface RequestAuth {
   /** Undefined when it has been answered. */

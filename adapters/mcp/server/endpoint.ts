@@ -16,7 +16,9 @@ import {
   type Deps,
   Fault,
   isObject,
+  type Json,
   type JsonObject,
+  type MountedTool,
   type Row,
 } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
@@ -63,6 +65,7 @@ type AskingMembers = Required<Pick<CommandOf<'tool.call'>, 'signal' | 'withdrawn
 /** A call that was attempted, with everything its answer is rendered from. */
 interface Tried extends Calling {
   readonly act: ActResult;
+  readonly found: MountedTool | undefined;
   readonly asked: AskedTask | undefined;
   readonly taskId: string;
   readonly question: string | undefined;
@@ -209,8 +212,6 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     if (!isObject(args)) return failed(CODES.invalidParams, 'the arguments must be an object');
     const circle = circleIn(request.params);
     if (circle) return failed(CODES.invalidParams, circle);
-    const trouble = caller.era === 'modern' && caller.headers && (await headerTrouble(name, args, caller));
-    if (trouble) return failed(CODES.headerMismatch, `Header mismatch: ${trouble}`);
     const calling: Calling = { request, tool: name, args, caller, running, from: callerIn(request.params) };
     // A client that asked for a task does not read a tool result: a call that could not begin is an error to it.
     const unable = records.wants(request.params ?? {}, caller) ? outcomeOf : inability;
@@ -232,28 +233,37 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     }
   }
 
-  function attempt(calling: Calling): Promise<FrameOutcome> {
-    if (calling.from) return accounted(calling);
-    return callTasks.within(
-      calling.caller,
+  /** The tool is looked up once: the call carries what was found, so that the headers are held against the definition that runs. */
+  async function attempt(calling: Calling): Promise<FrameOutcome> {
+    const { tool, args, caller, from } = calling;
+    const repeated = caller.era === 'modern' ? caller.headers : undefined;
+    const found = repeated || from ? await bridge.tool(caller.actor, tool, server) : undefined;
+    const trouble = repeated && paramTrouble(found?.skill.input_schema as Json | undefined, args, repeated);
+    if (trouble) return failed(CODES.headerMismatch, `Header mismatch: ${trouble}`);
+    if (from) return await accounted(calling, found);
+    return await callTasks.within(
+      caller,
       server,
-      async (callTask) => await answered(await perform(calling, callTask)),
+      async (callTask) => await answered(await perform(calling, found, callTask)),
     );
   }
 
   /** For another gateway, whose receipt is to name ours: the call is a task of its own and its receipt is sealed before it is answered. */
-  async function accounted(calling: Calling): Promise<FrameOutcome> {
+  async function accounted(calling: Calling, found: MountedTool | undefined): Promise<FrameOutcome> {
     const { tool, caller } = calling;
     const { actor } = caller;
     // An unknown tool is not called, so there is nothing to account for. Calls inside a named session are looked up there.
-    const known = caller.home !== undefined || (await bridge.tool(actor, tool, server)) !== undefined;
-    if (!known) throw new Fault('not_found', `no tool ${tool} is mounted`);
-    const { came, receiptId } = await callTasks.alone(caller, server, (callTask) => perform(calling, callTask));
+    if (!found && caller.home === undefined) throw new Fault('not_found', `no tool ${tool} is mounted`);
+    const { came, receiptId } = await callTasks.alone(caller, server, (callTask) => perform(calling, found, callTask));
     const receipt = receiptId === undefined ? undefined : await receiptReference(bridge, actor, receiptId);
     return await answered(came, { taskId: came.taskId, receipt });
   }
 
-  async function perform(calling: Calling, { taskId, sessionId }: CallTask): Promise<Tried> {
+  async function perform(
+    calling: Calling,
+    found: MountedTool | undefined,
+    { taskId, sessionId }: CallTask,
+  ): Promise<Tried> {
     const { request, tool, args, caller, running, from } = calling;
     const plain = contextFor(request, caller, running, sessionId);
     const asked = records.asked(plain.params, caller);
@@ -271,6 +281,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
         ...(caller.trace ?? traceInMeta(request.params)),
         context: { ...context, began },
         ...members,
+        tool: found,
         asked(askId) {
           question = askId;
           ask(askId);
@@ -278,7 +289,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       }),
     );
     if (!act) throw new Fault('internal', 'a call came back without a word');
-    return { ...calling, act, asked, taskId, question };
+    return { ...calling, act, found, asked, taskId, question };
   }
 
   /** Puts questions to the person at the client, and reports progress from the question until the call begins or comes to nothing. */
@@ -310,7 +321,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
 
   /** The outcome of a call as its caller receives it. */
   async function answered(tried: Tried, account?: OwnAccount): Promise<FrameOutcome> {
-    const { act, asked, taskId, question, tool, args, caller } = tried;
+    const { act, found, asked, taskId, question, tool, args, caller } = tried;
     const worded = (outcome: FrameOutcome) => withWord(outcome, act, args, account);
     // Another gateway records the answer to its call, which is the task and not yet the task's result.
     const asTask = (outcome: FrameOutcome) => (account ? worded(outcome) : outcome);
@@ -320,7 +331,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       if (cameToTask(outcome)) await owners.made(outcome, caller, taskId);
       return outcome;
     }
-    const structured = !(await hasSchema(tool, caller));
+    const structured = !(found ? found.skill.output_schema : await hasSchema(tool, caller));
     const late = question !== undefined && act.decision.code === 'approval_timed_out';
     const refusal = toWireOutcome(
       late ? { ...act, reason: `${act.reason}; ${await approvers(question as string, caller)}` } : act,
@@ -339,13 +350,8 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
 
   /** A result has to fit its tool's output schema, so refusals have no structured content where there is one. */
   async function hasSchema(tool: string, { actor }: Pick<Caller, 'actor'>): Promise<boolean> {
-    const skill = await bridge.tool(actor, tool, server).catch(() => undefined);
-    return skill !== undefined && skill.output_schema !== null;
-  }
-
-  async function headerTrouble(tool: string, args: JsonObject, caller: Caller): Promise<string | undefined> {
-    const skill = await bridge.tool(caller.actor, tool, server).catch(() => undefined);
-    return paramTrouble((skill?.input_schema ?? undefined) as JsonObject | undefined, args, caller.headers ?? {});
+    const found = await bridge.tool(actor, tool, server).catch(() => undefined);
+    return found !== undefined && found.skill.output_schema !== null;
   }
 
   /** Leaves out tools that the rules would refuse and tools whose definition has changed since it was pinned. */

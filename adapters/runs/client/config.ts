@@ -3,7 +3,7 @@
 import { ROUTING_HINTS, RUN_CLASSES } from '../../../mappings/runs.ts';
 import { ClosedWord, type Deps, NonEmpty, OpenObject, type Static, Type } from '../../../src/index.ts';
 import { remoteBase } from '../../../src/transport/outbound/remote.ts';
-import { type RemoteTimeouts, Timeouts, timeoutsOf } from '../../../src/transport/outbound/remote-work.ts';
+import { Timeouts, timeoutsOf } from '../../../src/transport/outbound/remote-work.ts';
 
 const Optional = Type.Optional;
 
@@ -34,28 +34,13 @@ export type RunsBackendConfig = Static<typeof backendSchema>;
 
 export type BackendDeps = Pick<Deps, 'log' | 'secret'>;
 
-export interface BackendSettings extends RemoteTimeouts {
-  readonly name: string;
-  readonly base: URL;
-  readonly secret: string | undefined;
-  /** Members of every new run. */
-  readonly body: {
-    readonly workspace_id?: string;
-    readonly subject_id?: string;
-    readonly run_class?: string;
-    readonly routing_hint?: string;
-  };
-  readonly metadata: NonNullable<RunsBackendConfig['metadata']>;
-  readonly inputMember: string;
-  readonly resumes: boolean;
-}
-
-export function backendSettingsOf(name: string, config: RunsBackendConfig): BackendSettings {
+export function backendSettingsOf(name: string, config: RunsBackendConfig) {
   const { workspace_id, subject_id, run_class, routing_hint } = config;
   return {
     name,
     base: remoteBase(config.url, config.insecure),
     secret: config.secret,
+    /** Members of every new run. */
     body: {
       ...(workspace_id && { workspace_id }),
       ...(subject_id && { subject_id }),
@@ -68,3 +53,4 @@ export function backendSettingsOf(name: string, config: RunsBackendConfig): Back
     ...timeoutsOf(config.timeouts),
   };
 }
+export type BackendSettings = Readonly<ReturnType<typeof backendSettingsOf>>;

@@ -4,7 +4,7 @@
  * marked as stalled; where configured, a run that stays stalled is failed.
  */
 import { isOver } from '../../../mappings/runs.ts';
-import type { Actor, Row, Task } from '../../../src/index.ts';
+import { type Actor, everyRow, own, type Row, type Task } from '../../../src/index.ts';
 import type { RouteContext } from './call.ts';
 import { mark } from './operations/run-actions.ts';
 import { CLASS_LIMIT, LOST, runIdOf, runMetadataOf } from './run-metadata.ts';
@@ -24,18 +24,9 @@ export function createStallDetector(context: RouteContext): StallDetector {
   let round: Promise<void> | undefined;
 
   async function* working(): AsyncGenerator<Task> {
-    let after: string | undefined;
-    do {
-      const where = { state: ['WORKING', 'AUTH_REQUIRED', 'INPUT_REQUIRED'] };
-      const page = await bridge.list<Task & Row>(STALL_DETECTOR, {
-        object: 'task',
-        where,
-        limit: 200,
-        ...(after && { after }),
-      });
-      yield* page.data.filter((task) => runMetadataOf(task) !== undefined);
-      after = page.next;
-    } while (after);
+    const query = { object: 'task', where: { state: ['WORKING', 'AUTH_REQUIRED', 'INPUT_REQUIRED'] } };
+    const all = everyRow((paging) => bridge.list<Task & Row>(STALL_DETECTOR, { ...query, ...paging }));
+    for await (const task of all) if (runMetadataOf(task) !== undefined) yield task;
   }
 
   const silentMs = (since: string) => Date.parse(deps.clock.now()) - Date.parse(since);
@@ -56,7 +47,7 @@ export function createStallDetector(context: RouteContext): StallDetector {
 
   /** A run has the time of its class from its start, waiting for people included. */
   function tookTooLong(task: Task): boolean {
-    const most = settings.classMs[runMetadataOf(task)?.run_class ?? 'default'];
+    const most = own(settings.classMs, runMetadataOf(task)?.run_class ?? 'default');
     return most !== undefined && typeof task.started_at === 'string' && silentMs(task.started_at) >= most;
   }
 

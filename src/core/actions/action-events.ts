@@ -1,19 +1,28 @@
 /** Events and texts about an act, for the log and for people. Pure: from an action and a decision to event drafts. */
-import type { Action, Decision } from '../../model/actions.ts';
-import type { Answer } from '../../model/asks.ts';
+import type { Action, Decision, ToolResult } from '../../model/actions.ts';
 import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import { type EventDraft, withMembers } from '../../model/events.ts';
-import type { ToolDecisionPayload, ToolRequestedPayload } from '../../model/payloads.ts';
-import type { Artifact, Pointer, Task } from '../../model/resources.ts';
+import type { ToolDecisionPayload, ToolEndedPayload, ToolRequestedPayload } from '../../model/payloads.ts';
+import type { Artifact, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { visibleLine } from '../../model/values/visible-text.ts';
 import { inTask } from '../tasks/lifecycle.ts';
+import { decidedEvent } from './gate.ts';
 
 /** Arguments as requested and as rewritten, without secrets; values too long for an event are in the artifacts. */
 export interface Shown {
   readonly asked: JsonObject;
   readonly rewritten?: JsonObject;
   readonly artifacts: readonly Artifact[];
+}
+
+/** A call whose end is recorded. `paired`: an agent of this gateway made it and receives its result. */
+export interface EndedCall {
+  readonly id: string;
+  readonly tool: string;
+  readonly evidence: string;
+  readonly paired?: boolean;
+  readonly code?: string | undefined;
 }
 
 export function asShown(decision: Decision, { rewritten: args }: Shown): Decision {
@@ -40,6 +49,10 @@ export function requestedEvent(task: Task, action: Action, input: JsonObject, ex
     ...inTask(task),
     ...(ext && { ext }),
   };
+}
+
+export function decidedIn(task: Task, action: Action, decision: Decision): EventDraft {
+  return { ...decidedEvent(action, decision), ...inTask(task) };
 }
 
 /** The same request in the model's words; its result is `agent.tool_result` under the same id. */
@@ -120,29 +133,57 @@ export function describeForPeople(action: Action, shown: JsonObject): JsonObject
   return Object.fromEntries(Object.entries(described).filter(([, v]) => v !== undefined)) as Record<string, Json>;
 }
 
+/** The end of a call, after what else its result reports. `output`: what the log may hold of the result's output. */
+export function endEvents(
+  task: Task,
+  call: EndedCall,
+  result: ToolResult,
+  output: Json,
+  clean: (value: JsonObject) => JsonObject,
+): EventDraft[] {
+  const at = inTask(task);
+  const status = result.status === 'ok' ? 'ok' : 'error';
+  const event = status === 'ok' ? 'tool.completed' : 'tool.failed';
+  const events: EventDraft[] = [];
+  for (const effect of result.effects ?? []) {
+    const payload = { ...effect, tool_call_id: call.id, evidence: call.evidence };
+    events.push({ event: 'vendor.tollbridge.side_effect', payload, ...at });
+  }
+  if (result.usage) {
+    const payload = { ...result.usage, call_id: call.id } as JsonObject;
+    events.push({ event: 'vendor.tollbridge.usage', payload, ...at });
+  }
+  if (result.remote) {
+    const payload = { ...result.remote, tool_call_id: call.id, name: call.tool };
+    events.push({ event: 'vendor.tollbridge.remote_decided', payload: clean(payload), ...at });
+  }
+  const payload: ToolEndedPayload = {
+    tool_call_id: call.id,
+    name: call.tool,
+    status,
+    output,
+    ...(result.error && { error: result.error }),
+    ...(call.code && { code: call.code }),
+    outcome: outcomeOfEnd(event, { status, code: call.code }),
+  };
+  events.push({ event, payload, ...at, ...(result.ext && { ext: result.ext }) });
+  return events;
+}
+
+/** The agent received the result of its call, which is in the event before, or a refusal. */
+export function toolResult(
+  task: Task,
+  { id, tool: name }: Pick<EndedCall, 'id' | 'tool'>,
+  status: string,
+  error?: string,
+): EventDraft {
+  const payload = { tool_call_id: id, name, status: status === 'ok' ? 'ok' : 'error', ...(error && { error }) };
+  return { event: 'agent.tool_result', payload, ...inTask(task) };
+}
+
 /** Marks an event after the end of its task: beside the sealed receipt, not part of it. */
 export function afterEnd(event: EventDraft): EventDraft {
   return withMembers(event, { after_end: true });
-}
-
-/** The decision when people denied, or did not answer in time. */
-export function notApproved({ arguments: _, ask: _ask, ...decision }: Decision, answer: Answer): Decision {
-  const codes: Partial<Record<Answer['kind'], string>> = {
-    denied: 'approval_denied',
-    expired: 'approval_timed_out',
-    canceled: 'approval_withdrawn',
-  };
-  const reason = 'reason' in answer && answer.reason ? answer.reason : 'not approved';
-  return { ...decision, verdict: 'block', code: codes[answer.kind] ?? 'approval_denied', reason };
-}
-
-export function quotasOf({ quotas = [] }: Action): Pointer[] {
-  return quotas.map(({ id }) => ({ object: 'quota', id }));
-}
-
-/** A question about a quota covers the arguments that the rules allowed, rewritten ones included. */
-export function coveringSame(refusal: Decision, { arguments: args, arguments_digest }: Decision): Decision {
-  return { ...refusal, ...(args && { arguments: args }), ...(arguments_digest && { arguments_digest }) };
 }
 
 /** A rule that rewrites arguments refuses an asker that accepts only a yes or a no. */

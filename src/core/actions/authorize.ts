@@ -4,40 +4,37 @@
  */
 
 import type { Action, Actor, Decision } from '../../model/actions.ts';
-import type { Answer, ChangedArguments } from '../../model/asks.ts';
+import type { Answer } from '../../model/asks.ts';
+import type { MountedTool } from '../../model/commands.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import type { Quota, Task } from '../../model/resources.ts';
+import type { Task } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
-import { anySignal } from '../../model/values/signals.ts';
-import { isTerminal } from '../../model/words.ts';
-import type { ActReader, At, Clock, QuotaRules, Row, Unit } from '../../ports/index.ts';
+import type { ActReader, Clock, QuotaRules, Unit } from '../../ports/index.ts';
+import { createApprovedActs } from '../approvals/approved-acts.ts';
 import type { Asks, NewAsk, Raised } from '../approvals/asks.ts';
-import { againOf, voidedBy, withChanged } from '../approvals/changed-acts.ts';
+import { againOf } from '../approvals/changed-acts.ts';
 import { isInPart, reasonOf, type WholeActs, withWords } from '../approvals/whole-acts.ts';
 import { artifactEvents, type Log } from '../events/log.ts';
 import type { Run } from '../events/rows.ts';
-import { inTask, taskLocation } from '../tasks/lifecycle.ts';
+import { inTask, openRun, openTask, readsOf, taskLocation } from '../tasks/lifecycle.ts';
 import { SERVED_BY } from '../tasks/pending-work.ts';
-import type { Tools } from '../tools/catalog.ts';
-import { driftOf } from '../tools/drift.ts';
+import type { FoundTool, Tools } from '../tools/catalog.ts';
 import { pause } from '../waiting.ts';
 import {
   asExecutable,
   asShown,
-  coveringSame,
+  decidedIn,
   denied,
   describeForPeople,
-  notApproved,
   questionOf,
-  quotasOf,
   requestedEvent,
   rewritten,
   type Shown,
   toolUse,
 } from './action-events.ts';
-import { chargeEvents } from './charging.ts';
-import { blocked, decidedEvent, type Gate } from './gate.ts';
+import { actCharges, quotasOf, withinQuotas } from './charging.ts';
+import { blocked, type Gate } from './gate.ts';
 import type { ReadPolicyData } from './policy-data.ts';
 import { tooMany, tooManyRequests } from './refusals.ts';
 
@@ -69,11 +66,11 @@ export interface RuleOptions {
   readonly actor: Actor;
   readonly signal: AbortSignal;
   /** How long the asker may be kept waiting, from the moment it asks; absent means until the question is answered or expires. */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
   /** How long policy may take; absent means as long as its engines need. */
-  readonly decideMs?: number;
+  readonly decideMs?: number | undefined;
   /** A deferral is returned to the asker instead of being waited out here. */
-  readonly deferred?: 'returned';
+  readonly deferred?: 'returned' | undefined;
   /** The asker can run rewritten arguments. */
   readonly takesArguments: boolean;
   /** The agent's own words about the act: shown as such, never as the question. */
@@ -82,9 +79,11 @@ export interface RuleOptions {
   readonly requested?: boolean;
   /** The claim on the call id is in the log already. */
   readonly claimed?: boolean;
-  readonly ext?: JsonObject;
+  readonly ext?: JsonObject | undefined;
   /** The request context, passed unread to the backend that runs the act. */
-  readonly context?: object;
+  readonly context?: object | undefined;
+  /** The tool of the call, where its door has looked it up. */
+  readonly tool?: MountedTool | undefined;
   /** Fires when the asker no longer needs the answer. */
   readonly withdrawn?: AbortSignal | undefined;
   /**
@@ -93,11 +92,11 @@ export interface RuleOptions {
    */
   readonly request?: boolean;
   /** Called with the id of the question that people are asked. */
-  readonly asked?: (askId: string) => void;
+  readonly asked?: ((askId: string) => void) | undefined;
 }
 
 /** The time by which the asker must be answered, on the monotonic clock of the process. */
-type Holding = RuleOptions & { readonly holdUntil: number };
+export type Holding = RuleOptions & { readonly holdUntil: number };
 
 export type Authorization =
   | { readonly kind: 'go'; readonly action: Action; readonly decision: Decision; readonly answer?: Answer }
@@ -105,12 +104,22 @@ export type Authorization =
   /** The asker stopped waiting; the question stays open. */
   | { readonly kind: 'open'; readonly ask_id: string; readonly decision: Decision };
 
-/** Facts about an act that the gateway runs itself: the call id it claims, and that its tool is mounted here. */
+/** The decision for a caller that understands only yes, no, or other arguments. */
+export function asDecision(authorization: Authorization): Decision {
+  const { decision } = authorization;
+  if (authorization.kind === 'open' || decision.verdict === 'defer') return decision;
+  if (authorization.kind === 'no') return { ...decision, verdict: 'block', reason: authorization.reason };
+  // An approval of rewritten arguments covers no others.
+  if (decision.arguments) return { ...decision, verdict: 'modify', arguments: authorization.action.arguments };
+  return decision.verdict === 'escalate' ? { ...decision, verdict: 'allow' } : decision;
+}
+
+/** Facts about an act that the gateway runs itself: the call id it claims, and its tool, where a mounted one runs it. */
 export interface Held {
-  readonly claim?: Pick<Unit, 'idempotency'>;
-  readonly mounted?: boolean;
+  readonly claim?: Pick<Unit, 'idempotency'> | undefined;
+  readonly tool?: FoundTool | undefined;
   /** A refusal that needs no rule: it is recorded as the decision. */
-  readonly refused?: Decision;
+  readonly refused?: Decision | undefined;
 }
 
 export interface Authorizer {
@@ -119,7 +128,8 @@ export interface Authorizer {
 }
 
 export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
-  const { log, gate, asks, tools, quotas: quotaRules, clock } = deps;
+  const { log, gate, asks, quotas: quotaRules, clock } = deps;
+  const approvedActs = createApprovedActs(deps);
 
   async function rule(
     ...[task, action, options, held = {}]: Parameters<Authorizer['rule']>
@@ -148,15 +158,14 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
         await log.commit({
           reads: [{ object: 'task', id: task.id }],
           decide(at) {
-            const now = at.get<Task & Row>('task', task.id);
-            if (!now || isTerminal(now.status)) throw ended(task, now);
+            const now = openTask(at, task.id);
             return { events: [decidedIn(now, action, decision), denied(now, action, decision)] };
           },
         });
         return { kind: 'no', reason: decision.reason, decision };
       }
       requested = true;
-      first = held.mounted ? { mounted: true } : {};
+      first = { tool: held.tool };
       await pause(retryMs, options.signal);
       current = await asOfNow(task, current);
     }
@@ -176,7 +185,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     held: Held,
   ): Promise<Authorization | 'taken'> {
     const revision = deps.revision?.();
-    const asked = asExecutable(held.refused ?? (await gate(action, options.decideMs)), options);
+    const asked = asExecutable(held.refused ?? (await gate(action, options.decideMs, held.tool)), options);
     if (options.request && tooMany(asked)) throw tooManyRequests(asked);
     const shown = await showable(task, action.arguments, asked.arguments);
     // People are asked about the act as the rules rewrote it, and that act may run.
@@ -206,14 +215,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     const key = action.tool_call_id ?? digest;
     let id: string | undefined;
     try {
-      const mounted = pending.held.mounted ?? false;
-      const found =
-        mounted && action.tool ? await tools.find(action.tool, action.server, action.session_id) : undefined;
-      const again = againOf(effective, {
-        takesArguments: pending.options.takesArguments,
-        mounted,
-        skill: found?.skill,
-      });
+      const again = againOf(effective, pending.options.takesArguments, pending.held.tool?.skill);
       id = await deps.wholeActs?.prepare(task, effective, { key, digest, again });
     } catch (cause) {
       const refused = blocked('cannot_show', `people cannot be shown what would run: ${reasonOf(cause)}`);
@@ -235,17 +237,16 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
    */
   async function writeDown(pending: WritingDown): Promise<Authorization | 'taken' | 'unkept'> {
     const { task, action, effective, asked, shown, requested, options, opening, revision } = pending;
-    const { claim, mounted } = pending.held;
+    const { claim, tool } = pending.held;
     // Assigned inside the commit, which decides on the state it reads.
     let raised: Raised | undefined;
     let decision = asked;
     const unit: Unit = {
-      reads: [{ object: 'task', id: task.id }, { object: 'run', id: task.id }, ...quotasOf(action)],
+      reads: [...readsOf(task.id), ...quotasOf(action)],
       decide(at) {
-        const now = at.get<Task & Row>('task', task.id);
-        const run = at.get<Run>('run', task.id);
-        if (!now || !run || isTerminal(now.status)) throw ended(task, now);
-        decision = asked.verdict === 'allow' || asked.verdict === 'modify' ? withinQuotas(at, action, asked) : asked;
+        const { now, run } = openRun(at, task.id);
+        decision =
+          asked.verdict === 'allow' || asked.verdict === 'modify' ? withinQuotas(quotaRules, at, action, asked) : asked;
         // Thrown in the commit, which then writes nothing: a flood of requests must not fill the log.
         if (options.request && tooMany(decision)) throw tooManyRequests(decision);
         raised = undefined;
@@ -261,7 +262,8 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
         ];
         if (decision.verdict === 'block') events.push(denied(now, action, decision));
         if (decision.verdict === 'modify') events.push(rewritten(now, action, asShown(decision, shown)));
-        if (decision.verdict === 'allow' || decision.verdict === 'modify') events.push(...charges(at, now, action));
+        if (decision.verdict === 'allow' || decision.verdict === 'modify')
+          events.push(...actCharges(quotaRules, at, now, action));
         if (decision.verdict === 'escalate') {
           if (!opening) throw UNKEPT;
           const { logged, ...about } = opening;
@@ -280,7 +282,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
           if (raised.joined) return { events: raised.events };
           events.push(...raised.events);
         }
-        if (request.length > 0 && mounted && typeof now.assigned_agent_id === 'string') {
+        if (request.length > 0 && tool && typeof now.assigned_agent_id === 'string') {
           events.push(toolUse(now, action, shown.asked));
         }
         return { events };
@@ -294,7 +296,10 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     pending.opened?.(asking?.ask_id);
     if (asking) {
       const stated = asShown(decision, shown);
-      return await answered(task, effective, stated, asking, options, { mounted: mounted ?? false, revision });
+      return await approvedActs.answered(task, effective, stated, asking, options, {
+        mounted: tool !== undefined,
+        revision,
+      });
     }
     if (decision.verdict === 'allow') return { kind: 'go', action, decision };
     if (decision.verdict === 'modify') return { kind: 'go', action: effective, decision };
@@ -323,227 +328,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     };
   }
 
-  /** Waits for the answer, then spends it on exactly this act. */
-  async function answered(
-    task: Task,
-    action: Action,
-    decision: Decision,
-    raised: Raised,
-    options: Holding,
-    { mounted, revision }: { readonly mounted: boolean; readonly revision: number | undefined },
-  ): Promise<Authorization> {
-    options.asked?.(raised.ask_id);
-    const answer = await waitFor(raised.ask_id, task.id, options);
-    // An approval is not spent for an asker that has left: it is kept until the asker asks again.
-    if (!answer || (options.signal.aborted && answer.kind === 'approved')) {
-      return { kind: 'open', ask_id: raised.ask_id, decision };
-    }
-    if (answer.kind !== 'approved' && answer.kind !== 'value') {
-      if (answer.kind !== 'canceled') await spend(task, raised.ask_id, []).catch(ignoreConflict);
-      const refused = notApproved(decision, answer);
-      return { kind: 'no', reason: refused.reason, decision: refused, answer };
-    }
-    // The tool's definition may have changed since people saw it.
-    const drift = await driftOf(tools, action, mounted);
-    if (drift) {
-      const refused = blocked('approval_void', drift);
-      await spend(task, raised.ask_id, [decidedIn(task, action, refused), denied(task, action, refused)]);
-      return { kind: 'no', reason: drift, decision: refused, answer };
-    }
-    if (answer.kind === 'approved' && answer.changed) {
-      return await changed(task, action, decision, answer, options, mounted);
-    }
-    const now = await decidedAgain(task, action, decision, revision, options);
-    if (now?.verdict === 'defer') return { kind: 'no', reason: now.reason, decision: now };
-    if (now) {
-      await spend(task, raised.ask_id, [decidedIn(task, action, now), denied(task, action, now)]);
-      return { kind: 'no', reason: now.reason, decision: now, answer };
-    }
-    const over = await takeUp(task, action, decision, raised.ask_id, options.signal);
-    if (over) return { kind: 'no', reason: over.reason, decision: over, answer };
-    const approved = decision.arguments ? { ...answer, arguments: action.arguments } : answer;
-    return { kind: 'go', action, decision, answer: approved };
-  }
-
-  /**
-   * People answered a question that the rules of that moment had raised. When other rules, another persona or another tier apply by
-   * now, these decide on the act as well: an approval does not cover an act that they refuse, rewrite, or escalate to other
-   * approvers. Undefined: the approval holds.
-   */
-  async function decidedAgain(
-    task: Task,
-    action: Action,
-    approved: Decision,
-    revision: number | undefined,
-    options: RuleOptions,
-  ): Promise<Decision | undefined> {
-    if (revision === undefined) return undefined;
-    const data = await deps.policyData(task);
-    if (deps.revision?.() === revision && data.tier === action.tier && sameValue(data.persona, action.persona)) {
-      return undefined;
-    }
-    const { persona: _before, ...rest } = action;
-    const now = asExecutable(await gate({ ...rest, ...data }), options);
-    switch (now.verdict) {
-      case 'block':
-      case 'defer':
-        return now;
-      case 'escalate':
-        if (!sameValue(now.ask?.to, approved.ask?.to))
-          return blocked(
-            'approval_void',
-            'the rules changed after it was approved and name other approvers; ask again',
-          );
-        break;
-      default:
-        break;
-    }
-    if (now.arguments === undefined || now.arguments_digest === approved.arguments_digest) return undefined;
-    return blocked('approval_void', 'the rules changed after it was approved and rewrite its arguments; ask again');
-  }
-
-  /**
-   * Approved with other arguments. The process that took the answer has decided on them; this one, which runs them, decides once
-   * more under the rules it has, and runs nothing but the bytes whose digest the answer names.
-   */
-  async function changed(
-    task: Task,
-    asked: Action,
-    before: Decision,
-    answer: Answer & { readonly kind: 'approved' },
-    options: Holding,
-    mounted: boolean,
-  ): Promise<Authorization> {
-    const { changed: approved, by } = answer as typeof answer & { changed: ChangedArguments };
-    const askId = answer.ask_id as string;
-    const no = async (reason: string): Promise<Authorization> => {
-      const refused = blocked('approval_void', reason);
-      await spend(task, askId, [decidedIn(task, asked, refused), denied(task, asked, refused)]);
-      deps.wholeActs?.dropChanged(askId, approved.arguments_digest);
-      return { kind: 'no', reason, decision: refused, answer };
-    };
-    // A replay has the arguments as the log shows them, and runs nothing.
-    let args = approved.arguments;
-    if (deps.wholeActs) {
-      const kept = await deps.wholeActs.changed(askId, approved.arguments_digest).catch(() => undefined);
-      if (!kept || deps.digest?.(kept) !== approved.arguments_digest) {
-        return await no('the arguments it was approved with are no longer kept here; ask again');
-      }
-      args = kept;
-    }
-    const action = withChanged(asked, args, mounted, deps.read);
-    if (deps.revision) {
-      const { persona: _before, ...rest } = action;
-      const now = await gate({ ...rest, ...(await deps.policyData(task)) });
-      if (now.verdict === 'defer') return { kind: 'no', reason: now.reason, decision: now };
-      const why = voidedBy(now, approved);
-      if (why) return await no(why);
-    }
-    const decision: Decision = {
-      verdict: 'modify',
-      code: 'changed_by_approver',
-      reason: `${by} approved it with other arguments`,
-      engine: before.engine,
-      ...(approved.rule_id ? { rule_id: approved.rule_id } : before.rule_id && { rule_id: before.rule_id }),
-      ...(before.policy_version && { policy_version: before.policy_version }),
-      arguments: approved.arguments,
-      arguments_digest: approved.arguments_digest,
-    };
-    const over = await takeUp(task, action, decision, askId, options.signal, by);
-    deps.wholeActs?.dropChanged(askId, approved.arguments_digest);
-    if (over) return { kind: 'no', reason: over.reason, decision: over, answer };
-    return { kind: 'go', action, decision: { ...decision, arguments: args }, answer: { ...answer, arguments: args } };
-  }
-
-  /** Spends an approval and charges the act, or refuses it when a quota ran out while the question was open. */
-  async function takeUp(
-    task: Task,
-    action: Action,
-    decision: Decision,
-    askId: string,
-    signal: AbortSignal,
-    changedBy?: string,
-  ): Promise<Decision | undefined> {
-    for (let tries = 0; ; tries += 1) {
-      let over: Decision | undefined;
-      await log.commit({
-        reads: [{ object: 'task', id: task.id }, { object: 'run', id: task.id }, ...quotasOf(action)],
-        decide(at) {
-          const now = at.get<Task & Row>('task', task.id);
-          if (!now) throw ended(task, now);
-          const used = asks.take(at, now, at.get<Run>('run', task.id), askId);
-          const checked = withinQuotas(at, action, decision);
-          over = checked.verdict === 'block' || checked.verdict === 'defer' ? checked : undefined;
-          // A rate limit that resets shortly does not waste the approval: it is kept until the limit allows the act.
-          if (over?.verdict === 'defer' && tries < deps.deferTries) return { events: [] };
-          if (over) {
-            over = { ...over, verdict: 'block' };
-            return { events: [used, decidedIn(now, action, over), denied(now, action, over)] };
-          }
-          const change = !decision.arguments
-            ? []
-            : changedBy === undefined
-              ? [rewritten(now, action, decision)]
-              : [asChanged(now, action, decision), rewritten(now, action, decision, { ask_id: askId, by: changedBy })];
-          return { events: [used, ...change, ...charges(at, now, action)] };
-        },
-      });
-      const refused = over as Decision | undefined;
-      if (refused?.verdict !== 'defer') return refused;
-      await pause(Math.min(refused.retry_after_ms ?? 1000, deps.deferCapMs), signal);
-    }
-  }
-
-  async function waitFor(askId: string, taskId: string, options: Holding): Promise<Answer | undefined> {
-    const { signal, waitMs, holdUntil, withdrawn, actor } = options;
-    const asker = { id: actor.id, withdrawn };
-    if (waitMs === undefined) return await asks.wait(askId, taskId, signal, asker);
-    const budget = new AbortController();
-    const timer = setTimeout(() => budget.abort(), Math.max(0, holdUntil - performance.now()));
-    try {
-      const answer = await asks.wait(askId, taskId, anySignal([signal, budget.signal]), asker);
-      return budget.signal.aborted && answer.kind === 'canceled' ? undefined : answer;
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  async function spend(task: Task, askId: string, also: readonly EventDraft[]): Promise<void> {
-    await log.commit({
-      reads: [
-        { object: 'task', id: task.id },
-        { object: 'run', id: task.id },
-      ],
-      decide(at) {
-        const now = at.get<Task & Row>('task', task.id);
-        if (!now) throw ended(task, now);
-        return { events: [asks.take(at, now, at.get<Run>('run', task.id), askId), ...also] };
-      },
-    });
-  }
-
-  function withinQuotas(at: Pick<At, 'get' | 'now'>, action: Action, asked: Decision): Decision {
-    for (const { id } of action.quotas ?? []) {
-      const quota = at.get<Quota & Row>('quota', id);
-      const refusal = quota && quotaRules.refuse(quota, action.cost ?? {}, at.now);
-      // A question about the quota keeps the arguments that the rules rewrote.
-      if (refusal?.verdict === 'escalate') return coveringSame(refusal, asked);
-      if (refusal) return refusal;
-    }
-    return asked;
-  }
-
-  function charges(at: Pick<At, 'get' | 'now'>, task: Task, action: Action): EventDraft[] {
-    const quotas = (action.quotas ?? []).map(({ id }) => id);
-    const amounts = () => action.cost ?? {};
-    return chargeEvents(quotaRules, at, task, { quotas, amounts, about: { action_id: action.id } });
-  }
-
   return { rule };
-}
-
-function sameValue(a: unknown, b: unknown): boolean {
-  return a === b || JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** Thrown inside a commit, and recognised by identity. */
@@ -575,21 +360,4 @@ interface WritingDown {
   readonly revision: number | undefined;
   readonly opening?: Opening;
   readonly opened?: (askId: string | undefined) => void;
-}
-
-/** The decision on an approver's own arguments, as the log may show them. */
-function asChanged(task: Task, action: Action, decision: Decision): EventDraft {
-  return decidedIn(task, { ...action, arguments: decision.arguments as JsonObject }, decision);
-}
-
-function decidedIn(task: Task, action: Action, decision: Decision): EventDraft {
-  return { ...decidedEvent(action, decision), ...inTask(task) };
-}
-
-export function ended(task: Task, now: Task | undefined): Fault {
-  return new Fault('conflict', `task ${task.id} already ended${now ? ` as ${now.status}` : ''}`);
-}
-
-function ignoreConflict(cause: unknown): void {
-  if (!(cause instanceof Fault && cause.kind === 'conflict')) throw cause;
 }

@@ -3,12 +3,14 @@
  * nothing; its callers check beforehand that the quota has room.
  */
 
+import type { Action, Decision } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
 import type { Pointer, Quota, Task } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { own } from '../../model/values/own.ts';
 import type { At, LimitPassed, QuotaRules, Row, Unit } from '../../ports/index.ts';
 import { inTask } from '../tasks/lifecycle.ts';
+import type { ReadPolicyData } from './policy-data.ts';
 
 type Amounts = Readonly<Record<string, number>>;
 
@@ -26,6 +28,33 @@ export interface Metering {
   events(at: Pick<At, 'get' | 'now'>): readonly EventDraft[];
   /** After the commit: the hard limit that was exceeded, if any. The work has to stop. */
   passed?(): LimitPassed | undefined;
+}
+
+export const UNMETERED: Metering = { reads: [], events: () => [] };
+
+export interface MeteringDeps {
+  readonly quotas: Pick<QuotaRules, 'charge' | 'softPassed' | 'passed'>;
+  readonly policyData: ReadPolicyData;
+}
+
+/** Charges reported usage to the task's quotas, in the commit that records the report. */
+export function createMetering({ quotas: rules, policyData }: MeteringDeps) {
+  return async (task: Task, reports: readonly JsonObject[]): Promise<Metering> => {
+    if (reports.length === 0) return UNMETERED;
+    const quotas = (await policyData(task)).quotas.map(({ id }) => id);
+    const charge: Charge = { quotas, amounts: (limits) => reportedAmounts(reports, limits) };
+    let passed: LimitPassed | undefined;
+    return {
+      reads: quotas.map((id) => ({ object: 'quota', id })),
+      events(at) {
+        passed = undefined;
+        return chargeEvents(rules, at, task, charge, (quota) => {
+          passed ??= rules.passed(quota, at.now);
+        });
+      },
+      passed: () => passed,
+    };
+  };
 }
 
 /** Adds a charge to a commit: the usage and its charge are written together or not at all. */
@@ -67,6 +96,41 @@ export function chargeEvents(
     charged?.({ ...quota, usage: counted, ...window });
     return [used, ...warned];
   });
+}
+
+/** The decision on this act where its quotas have room, or theirs. Runs inside a commit, like the charge. */
+export function withinQuotas(
+  rules: Pick<QuotaRules, 'refuse'>,
+  at: Pick<At, 'get' | 'now'>,
+  action: Action,
+  decision: Decision,
+): Decision {
+  for (const { id } of action.quotas ?? []) {
+    const quota = at.get<Quota & Row>('quota', id);
+    const refusal = quota && rules.refuse(quota, action.cost ?? {}, at.now);
+    if (refusal?.verdict !== 'escalate') {
+      if (refusal) return refusal;
+      continue;
+    }
+    // A question about the quota covers the arguments that the rules allowed, rewritten ones included.
+    const { arguments: args, arguments_digest } = decision;
+    return { ...refusal, ...(args && { arguments: args }), ...(arguments_digest && { arguments_digest }) };
+  }
+  return decision;
+}
+
+export function actCharges(
+  rules: Pick<QuotaRules, 'charge' | 'softPassed'>,
+  at: Pick<At, 'get' | 'now'>,
+  task: Task,
+  { id: action_id, cost = {}, quotas = [] }: Action,
+): EventDraft[] {
+  const charge = { quotas: quotas.map(({ id }) => id), amounts: () => cost, about: { action_id } };
+  return chargeEvents(rules, at, task, charge);
+}
+
+export function quotasOf({ quotas = [] }: Action): Pointer[] {
+  return quotas.map(({ id }) => ({ object: 'quota', id }));
 }
 
 /**

@@ -4,39 +4,33 @@
  */
 
 import type { Action, Actor, Decision, ToolResult } from '../../model/actions.ts';
-import { outcomeOfEnd } from '../../model/call-outcomes.ts';
-import type { ProposedAction } from '../../model/commands.ts';
-import type { EventDraft } from '../../model/events.ts';
+import type { CommandEnvelope, ProposedAction } from '../../model/commands.ts';
 import { Fault } from '../../model/faults.ts';
-import type { ToolEndedPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { asText } from '../../model/values/as-text.ts';
-import { anySignal } from '../../model/values/signals.ts';
 import { isTerminal } from '../../model/words.ts';
-import type {
-  ActResult,
-  HeldEffect,
-  Ids,
-  LimitPassed,
-  Logger,
-  ReceiptIssuer,
-  Row,
-  Store,
-  Unit,
-} from '../../ports/index.ts';
+import type { ActResult, HeldEffect, Ids, LimitPassed, Logger, ReceiptIssuer, Row, Store } from '../../ports/index.ts';
 import { newArtifact } from '../commands/artifacts.ts';
-import { earlier } from '../context.ts';
+import { accepted, type Context, type Handlers, once } from '../context.ts';
 import { artifactEvents } from '../events/log.ts';
-import { inTask, ours, taskLocation } from '../tasks/lifecycle.ts';
+import { inTask, openTask, ours, taskLocation } from '../tasks/lifecycle.ts';
 import { referenceTo } from '../tasks/work-context.ts';
 import type { EffectOfTool } from '../tools/accepted.ts';
 import { argumentsTrouble } from '../tools/arguments.ts';
-import { afterEnd } from './action-events.ts';
-import { type Authorization, type AuthorizerDeps, createAuthorizer, ended, type RuleOptions } from './authorize.ts';
-import { type Charge, chargeEvents, type Metering, reportedAmounts } from './charging.ts';
+import { FoundTool } from '../tools/catalog.ts';
+import { afterEnd, decidedIn, type EndedCall, endEvents, toolResult } from './action-events.ts';
+import {
+  type Authorization,
+  type AuthorizerDeps,
+  asDecision,
+  createAuthorizer,
+  type RuleOptions,
+} from './authorize.ts';
+import { createCallIds, isReuse, reused } from './call-ids.ts';
+import { createMetering, type Metering, UNMETERED } from './charging.ts';
 import { effectOf } from './effect-floor.ts';
-import { blocked, decidedEvent } from './gate.ts';
+import { blocked } from './gate.ts';
 import type { ReadPolicyData } from './policy-data.ts';
 import { boundedResult, type ResultLimits } from './result-size.ts';
 import type { Taints } from './taints.ts';
@@ -62,8 +56,6 @@ export interface ActsDeps extends AuthorizerDeps {
 }
 
 export interface Acts {
-  /** Collects the data policy needs about an act. */
-  describe(task: Task, proposed: ProposedAction, actor: Actor): Promise<Action>;
   rule(task: Task, proposed: ProposedAction, options: RuleOptions): Promise<Authorization>;
   perform(task: Task, proposed: ProposedAction, options: RuleOptions, effect?: HeldEffect): Promise<ActResult>;
   /** The refusal of an agent's question to people. Undefined: it may be asked. */
@@ -71,12 +63,7 @@ export interface Acts {
   /** False when this call id is already used by another call in the log. */
   sameCall(task: Task, proposed: ProposedAction): Promise<boolean>;
   /** Records the end of a call. */
-  ended(
-    task: Task,
-    call: { id: string; tool: string; evidence: string; paired?: boolean },
-    result: ToolResult,
-    code?: string,
-  ): Promise<void>;
+  ended(task: Task, call: EndedCall, result: ToolResult): Promise<void>;
   /** Records the refusal that an agent was given. */
   recordRefusal(task: Task, callId: string, name: string, reason: string): Promise<void>;
   readonly policyData: ReadPolicyData;
@@ -88,6 +75,8 @@ export interface Acts {
 export function createActs(deps: ActsDeps): Acts {
   const { store, log, tools, clock, ids, policyData } = deps;
   const authorizer = createAuthorizer(deps);
+  const callIds = createCallIds(deps);
+  const metering = createMetering(deps);
 
   async function describe(task: Task, proposed: ProposedAction, actor: Actor, request = false): Promise<Action> {
     return await completed(task, owned(proposed), actor, { request });
@@ -145,29 +134,10 @@ export function createActs(deps: ActsDeps): Acts {
     await log.commit({
       reads: [{ object: 'task', id: task.id }],
       decide(at) {
-        const now = at.get<Task & Row>('task', task.id);
-        if (!now || isTerminal(now.status)) throw ended(task, now);
-        return { events: [{ ...decidedEvent(action, decision), ...inTask(now) }] };
+        return { events: [decidedIn(openTask(at, task.id), action, decision)] };
       },
     });
     return decision;
-  }
-
-  async function metering(task: Task, reports: readonly JsonObject[]): Promise<Metering> {
-    if (reports.length === 0) return UNMETERED;
-    const quotas = (await policyData(task)).quotas.map(({ id }) => id);
-    const charge: Charge = { quotas, amounts: (limits) => reportedAmounts(reports, limits) };
-    let passed: LimitPassed | undefined;
-    return {
-      reads: quotas.map((id) => ({ object: 'quota', id })),
-      events(at) {
-        passed = undefined;
-        return chargeEvents(deps.quotas, at, task, charge, (quota) => {
-          passed ??= deps.quotas.passed(quota, at.now);
-        });
-      },
-      passed: () => passed,
-    };
   }
 
   async function perform(
@@ -181,7 +151,7 @@ export function createActs(deps: ActsDeps): Acts {
     const found =
       effect || passed || !proposed.tool
         ? undefined
-        : await tools.find(proposed.tool, proposed.server, task.session_id);
+        : (tools.known(options.tool, proposed) ?? (await tools.find(proposed.tool, proposed.server, task.session_id)));
     if (!effect && !passed && !found) throw new Fault('not_found', `no tool ${proposed.tool ?? ''} is mounted`);
     const held = owned(proposed);
     held.tool_call_id = callId;
@@ -198,20 +168,19 @@ export function createActs(deps: ActsDeps): Acts {
     }
     // No definition states the effect; the caller's value is only a claim. Writing a memory is a write.
     if (passed) held.effect = proposed.kind === 'memory.write' ? 'write' : 'unknown';
-    const claim = proposed.tool_call_id && !options.claimed ? claimOf(task, proposed) : undefined;
+    const claim = proposed.tool_call_id && !options.claimed ? callIds.claim(task, proposed) : undefined;
     const about = { mounted: found !== undefined, request: options.request ?? false };
     const action = await completed(task, held, options.actor, about);
     const unfit = found && argumentsTrouble(found.skill, action.arguments);
     const refused =
-      unfit !== undefined && blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
-    const known = { ...(claim && { claim }), ...(found && { mounted: true }), ...(refused && { refused }) };
+      unfit === undefined ? undefined : blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
     let authorization: Authorization | 'taken';
     try {
-      authorization = await authorizer.rule(task, action, options, known);
+      authorization = await authorizer.rule(task, action, options, { claim, tool: found, refused });
     } catch (cause) {
       throw claim && isReuse(cause) ? reused(callId) : cause;
     }
-    if (authorization === 'taken') return await recorded(task, callId, options.signal);
+    if (authorization === 'taken') return await callIds.recorded(task, callId, options.signal);
     const paired = found !== undefined && isAgents(task);
     if (authorization.kind !== 'go') {
       const reason =
@@ -223,20 +192,24 @@ export function createActs(deps: ActsDeps): Acts {
 
     if (deps.digest && authorization.decision.arguments_digest !== deps.digest(authorization.action.arguments)) {
       const result: ToolResult = { status: 'error', output: null, error: NOT_WHAT_WAS_DECIDED, code: 'not_decided' };
-      await record(task, { id: callId, tool: action.tool ?? action.kind, evidence: 'held' }, result, 'not_decided');
+      await record(
+        task,
+        { id: callId, tool: action.tool ?? action.kind, evidence: 'held', code: 'not_decided' },
+        result,
+      );
       throw new Fault('internal', NOT_WHAT_WAS_DECIDED);
     }
     const run = () =>
       found
-        ? found.call(authorization.action, options.signal, options.context, (protocol) =>
+        ? FoundTool.run(found, authorization.action, options.signal, options.context, (protocol) =>
             referenceTo(deps, task, protocol),
           )
         : (passed ?? (effect as HeldEffect))(authorization.action.arguments, options.signal);
     const unwanted = () => options.signal.aborted || options.withdrawn?.aborted === true;
     const result = unwanted() ? STOPPED : await attempt(run);
     const canceled = result.status !== 'ok' && unwanted();
-    const call = { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired };
-    await record(task, call, result, result.code ?? (canceled ? 'canceled' : undefined));
+    const code = result.code ?? (canceled ? 'canceled' : undefined);
+    await record(task, { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired, code }, result);
     return authorization.decision.verdict === 'modify'
       ? { kind: 'done', result, decision: authorization.decision }
       : { kind: 'done', result };
@@ -244,13 +217,12 @@ export function createActs(deps: ActsDeps): Acts {
 
   /** The agent gets the refusal as the result of its call. A task that has ended meanwhile gets none. */
   async function recordRefusal(task: Task, callId: string, name: string, reason: string): Promise<void> {
-    const payload = { tool_call_id: callId, name, status: 'error', error: reason };
     await log.commit({
       reads: [{ object: 'task', id: task.id }],
       decide(at) {
         const now = at.get<Task & Row>('task', task.id);
         if (!now || isTerminal(now.status)) return { events: [] };
-        return { events: [{ event: 'agent.tool_result', payload, ...inTask(now) }] };
+        return { events: [toolResult(now, { id: callId, tool: name }, 'error', reason)] };
       },
     });
   }
@@ -279,40 +251,6 @@ export function createActs(deps: ActsDeps): Acts {
     return async (args) => ({ status: 'ok', output: { memory_id: await remember(task, actor, args, callId) } });
   }
 
-  /** One call id, one act: a second request for the same call waits for its result; another call under the same id is refused. */
-  function claimOf(task: Task, { tool_call_id, changes: _, ...call }: ProposedAction): Pick<Unit, 'idempotency'> {
-    const scope = deps.hash(['call', task.id, tool_call_id as string]);
-    return { idempotency: { scope, body: deps.hash(call) } };
-  }
-
-  async function sameCall(task: Task, proposed: ProposedAction): Promise<boolean> {
-    try {
-      await earlier(deps, claimOf(task, proposed));
-      return true;
-    } catch (cause) {
-      if (isReuse(cause)) return false;
-      throw cause;
-    }
-  }
-
-  /** The result of a call that another request makes, or made. */
-  async function recorded(task: Task, callId: string, signal: AbortSignal): Promise<ActResult> {
-    const over = anySignal([signal, AbortSignal.timeout(RETRY_WAIT_MS)]);
-    for await (const { event, payload } of store.follow({ stream: { of: 'task', id: task.id } }, over)) {
-      if (payload.tool_call_id !== callId) continue;
-      if (event === 'tool.completed' || event === 'tool.failed') {
-        const { status = 'error', output = null, error, code } = payload;
-        return { kind: 'done', result: { status, output, ...(error && { error }), ...(code && { code }) } };
-      }
-      if (event === 'tool.denied') {
-        const { reason = 'denied', by, code, rule_id } = payload;
-        const decision = { verdict: 'block', reason, engine: by, ...(code && { code }), ...(rule_id && { rule_id }) };
-        return { kind: 'refused', reason, decision: decision as Decision };
-      }
-    }
-    throw new Fault('deadline_exceeded', `call ${callId} has no result yet`);
-  }
-
   async function attempt(run: () => Promise<ToolResult>): Promise<ToolResult> {
     try {
       const result = await run();
@@ -328,10 +266,10 @@ export function createActs(deps: ActsDeps): Acts {
   }
 
   /** The act has run: a store that is down for a while must not cost its record. */
-  async function record(...[task, call, result, code]: Parameters<Acts['ended']>): Promise<void> {
+  async function record(...[task, call, result]: Parameters<Acts['ended']>): Promise<void> {
     for (let wait = 50; ; wait *= 2) {
       try {
-        await writeEnd(task, call, result, code);
+        await writeEnd(task, call, result);
         return;
       } catch (cause) {
         if (!(cause instanceof Fault && cause.kind === 'unavailable') || wait > LONGEST_WAIT_MS) throw cause;
@@ -340,61 +278,26 @@ export function createActs(deps: ActsDeps): Acts {
     }
   }
 
-  async function writeEnd(...[task, call, result, code]: Parameters<Acts['ended']>): Promise<void> {
+  async function writeEnd(...[task, call, result]: Parameters<Acts['ended']>): Promise<void> {
     const location = { now: clock.now(), ...taskLocation(task) };
     const output = await log.fit(result.output ?? null, location);
     const files = result.artifacts
       ? await Promise.all(result.artifacts.map((file) => newArtifact(file, location, store, ids)))
       : [];
     const used = result.usage ? await metering(task, [result.usage]) : UNMETERED;
-    const status = result.status === 'ok' ? 'ok' : 'error';
-    const event = status === 'ok' ? 'tool.completed' : 'tool.failed';
-    const payload: ToolEndedPayload = {
-      tool_call_id: call.id,
-      name: call.tool,
-      status,
-      output: output.value,
-      ...(result.error && { error: result.error }),
-      ...(code && { code }),
-      outcome: outcomeOfEnd(event, { status, code }),
-    };
     const at = inTask(task);
     const tainted = result.taint && deps.taints?.marking(task.session_id, result.taint, at, call.id);
-    const events = artifactEvents([...output.artifacts, ...files], at);
-    for (const effect of result.effects ?? []) {
-      const payload = { ...effect, tool_call_id: call.id, evidence: call.evidence };
-      events.push({ event: 'vendor.tollbridge.side_effect', payload, ...at });
-    }
-    if (result.usage) {
-      const payload = { ...result.usage, call_id: call.id } as JsonObject;
-      events.push({ event: 'vendor.tollbridge.usage', payload, ...at });
-    }
-    if (result.remote) {
-      const payload = { ...result.remote, tool_call_id: call.id, name: call.tool };
-      events.push({ event: 'vendor.tollbridge.remote_decided', payload: log.clean(payload), ...at });
-    }
-    events.push({
-      event,
-      payload: payload,
-      ...at,
-      ...(result.ext && { ext: result.ext }),
-    });
-    // The result itself is in the event before; this one records that the agent received it.
-    const resultPayload = {
-      tool_call_id: call.id,
-      name: call.tool,
-      status: payload.status,
-      ...(result.error && { error: result.error }),
-    };
-    const toolResult: EventDraft[] = call.paired ? [{ event: 'agent.tool_result', payload: resultPayload, ...at }] : [];
+    const artifacts = artifactEvents([...output.artifacts, ...files], at);
+    const end = endEvents(task, call, result, output.value, log.clean);
+    const received = call.paired ? [toolResult(task, call, result.status, result.error)] : [];
     await log.commit({
       reads: [{ object: 'task', id: task.id }, ...used.reads, ...(tainted?.reads ?? [])],
       decide(now) {
         const current = now.get<Task & Row>('task', task.id);
-        const all = [...events, ...(tainted?.events(now) ?? []), ...used.events(now)];
+        const all = [...artifacts, ...end, ...(tainted?.events(now) ?? []), ...used.events(now)];
         // The call ended after its task: the receipt is sealed, so this event is beside it, not part of it.
         const late = !current || isTerminal(current.status);
-        return { events: late ? all.map(afterEnd) : [...all, ...toolResult] };
+        return { events: late ? all.map(afterEnd) : [...all, ...received] };
       },
     });
     tainted?.written();
@@ -404,11 +307,10 @@ export function createActs(deps: ActsDeps): Acts {
 
   const limitPassed = (task: Task, passed: LimitPassed) => deps.limitPassed?.(task, passed);
   return {
-    describe,
     rule,
     perform,
     mayNotAsk,
-    sameCall,
+    sameCall: callIds.isSame,
     ended: record,
     recordRefusal,
     policyData,
@@ -416,6 +318,61 @@ export function createActs(deps: ActsDeps): Acts {
     limitPassed,
   };
 }
+
+/** The commands by which doors propose acts: those that the proposer runs itself, and calls of mounted tools. */
+export function actionHandlers(
+  deps: Context & { readonly acts: Acts },
+): Pick<Handlers, 'action.propose' | 'tool.call'> {
+  const { log, access, acts } = deps;
+  return {
+    'action.propose': async (command) => {
+      const { actor, body } = command;
+      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
+      // The proposer runs the act itself: its evidence is `asked` at most, whatever the proposal claims.
+      const { evidence: claimed, ...proposal } = body.action;
+      const evidence = claimed === 'observed' ? 'observed' : 'asked';
+      const authorization = await acts.rule(
+        task,
+        { evidence, ...proposal },
+        {
+          ...optionsOf(command),
+          takesArguments: body.takes_arguments ?? true,
+          waitMs: body.wait_ms,
+          deferred: body.waits_out_deferral === false ? 'returned' : undefined,
+          decideMs: body.decide_ms,
+        },
+      );
+      return accepted('action.propose', await access.see<Row>(actor, 'task', task.id), false, {
+        decision: asDecision(authorization),
+        ...('answer' in authorization && authorization.answer && { answer: authorization.answer }),
+        ...(authorization.kind === 'open' && { details: { ask_id: authorization.ask_id } }),
+      });
+    },
+
+    'tool.call': async (command) => {
+      const { actor, body } = command;
+      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
+      const claim = once(deps, command, task.workspace_id, `${task.id}/tools`);
+      // The key names the call, so that a retry is the same call and gets its result instead of acting again.
+      const keyed = claim.idempotency && `call_${claim.idempotency.scope.slice(7, 39)}`;
+      const callId = body.action.tool_call_id ?? keyed;
+      const { repeated } = keyed
+        ? await log.commit({ ...claim, decide: () => ({ events: [], result: { id: task.id } }) })
+        : { repeated: false };
+      const proposed = { ...body.action, ...(callId && { tool_call_id: callId }) };
+      const act = await acts.perform(task, proposed, optionsOf(command));
+      return accepted('tool.call', await access.see<Row>(actor, 'task', task.id), repeated, {
+        act,
+        ...(act.kind === 'refused' && { decision: act.decision }),
+      });
+    },
+  };
+}
+
+function optionsOf({ actor, signal = NEVER, withdrawn, ext, context, tool, asked }: CommandEnvelope): RuleOptions {
+  return { actor, signal, withdrawn, request: true, takesArguments: true, ext, context, tool, asked };
+}
+const NEVER = new AbortController().signal;
 
 /**
  * A copy to write into. It begins with a member of its own because V8 takes a microsecond for each member added to an object that
@@ -445,18 +402,6 @@ function costOf({ kind, cost: claimed }: ProposedAction): NonNullable<Action['co
 const OURS_TO_COUNT = new Set(['tasks', 'concurrency', 'requests_per_minute', 'wall_time_ms']);
 const COUNTED = new Set(['tool', 'fs.write', 'terminal', 'handoff']);
 const NOT_WHAT_WAS_DECIDED = 'the arguments are not those that were decided on; nothing was run';
-const UNMETERED: Metering = { reads: [], events: () => [] };
-/** How long a repeated request waits for the first one's call. */
-const RETRY_WAIT_MS = 60_000;
 /** The last wait between attempts; a store that is down longer is not expected back while a caller waits. */
 const LONGEST_WAIT_MS = 15_000;
 const STOPPED: ToolResult = { status: 'error', output: null, error: 'stopped before it began', code: 'canceled' };
-
-/** The store reports a reused idempotency key; the caller gets the error that the call id is taken. */
-function isReuse(cause: unknown): boolean {
-  return cause instanceof Fault && cause.kind === 'idempotency_key_reused';
-}
-
-export function reused(callId: string): Fault {
-  return new Fault('conflict', `call id ${callId} was already used for a different call`);
-}

@@ -14,10 +14,10 @@ const AROUND = 2 * 1024 * 1024;
 
 export function requireRoom(gate: Gate, store: Pick<Store, 'room'>, { size }: ResultLimits): Gate {
   const needed = SPELLING * size + AROUND;
-  return (action, withinMs) => {
-    if (!AGENT_ACTS.includes(action.kind) || !isSideEffect(action.effect)) return gate(action, withinMs);
+  return (action, withinMs, tool) => {
+    if (!AGENT_ACTS.includes(action.kind) || !isSideEffect(action.effect)) return gate(action, withinMs, tool);
     const room = store.room();
-    if (room >= needed) return gate(action, withinMs);
+    if (room >= needed) return gate(action, withinMs, tool);
     return blocked(
       'no_room',
       `the log has room for ${room} more bytes; ${needed} are kept free for results, so nothing was run`,

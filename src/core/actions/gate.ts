@@ -10,6 +10,7 @@ import type { JsonObject } from '../../model/schema.ts';
 import { isObject } from '../../model/values/is-object.ts';
 import { VERDICTS } from '../../model/words.ts';
 import type { Logger, PolicyEngine } from '../../ports/index.ts';
+import type { FoundTool } from '../tools/catalog.ts';
 
 export interface GateDeps {
   readonly policy: PolicyEngine;
@@ -18,8 +19,11 @@ export interface GateDeps {
   /** Keyed, so that the log holds proof of the arguments and not the arguments. */
   readonly digest: (args: JsonObject) => string;
 }
-/** Synchronous where the rules alone decide. `withinMs`: the longest the asker can wait. */
-export type Gate = (action: Action, withinMs?: number) => Decision | Promise<Decision>;
+/**
+ * Synchronous where the rules alone decide. `withinMs`: the longest the asker can wait. `tool`: the mounted tool that the act would
+ * run, where it has been looked up.
+ */
+export type Gate = (action: Action, withinMs?: number, tool?: FoundTool) => Decision | Promise<Decision>;
 
 /** After its timeout, an engine that was given the limit may still return the decision that its timeout means. */
 const LAST_WORD_MS = 100;

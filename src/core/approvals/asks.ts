@@ -10,6 +10,7 @@ import { Fault } from '../../model/faults.ts';
 import type { AskClosedPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { everyRow } from '../../model/values/every-row.ts';
 import { anySignal } from '../../model/values/signals.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { At, Clock, Ids, Row, Signer, Store } from '../../ports/index.ts';
@@ -233,22 +234,13 @@ export function createAsks(deps: AsksDeps): Asks {
     async expireDue() {
       let count = 0;
       const now = clock.now();
-      let after: string | undefined;
-      for (;;) {
-        const page = await store.list<AskRecord & Row>({
-          object: 'ask',
-          where: { state: 'open' },
-          limit: 200,
-          ...(after && { after }),
-        });
-        for (const ask of page) {
-          if (ask.expires_at > now) continue;
-          await closing.close(ask.id, { state: 'expired', by: 'bridge', reason: EXPIRED }).catch(() => {}); // answered meanwhile
-          count += 1;
-        }
-        if (page.length < 200) return count;
-        after = page.at(-1)?.id;
+      const open = { object: 'ask', where: { state: 'open' } };
+      for await (const ask of everyRow((paging) => store.list<AskRecord & Row>({ ...open, ...paging }))) {
+        if (ask.expires_at > now) continue;
+        await closing.close(ask.id, { state: 'expired', by: 'bridge', reason: EXPIRED }).catch(() => {}); // answered meanwhile
+        count += 1;
       }
+      return count;
     },
   };
 }

@@ -206,19 +206,16 @@ function withFacts(action: Action, read: ActReader): Action {
 }
 
 /** The data needed to decide on an act again, or why it cannot run with other arguments. */
-export function againOf(
-  action: Action,
-  about: { readonly takesArguments: boolean; readonly mounted: boolean; readonly skill: Skill | undefined },
-): Again {
+export function againOf(action: Action, takesArguments: boolean, skill: Skill | undefined): Again {
   const { kind, evidence, actor, definition, tool_call_id, attributes, cost, effect } = action;
-  if (!about.takesArguments) return { fixed: 'the agent that asked can only hear yes or no' };
+  if (!takesArguments) return { fixed: 'the agent that asked can only hear yes or no' };
   if (evidence === 'held' && !RUNS_AS_CHANGED.has(kind))
     return { fixed: `an act of kind ${kind} runs as it was asked for` };
-  const schema = about.skill?.input_schema as JsonObject | null | undefined;
+  const schema = skill?.input_schema as JsonObject | null | undefined;
   return {
     actor,
     effect,
-    mounted: about.mounted,
+    mounted: skill !== undefined,
     ...(definition && { definition }),
     ...(tool_call_id && { tool_call_id }),
     ...(attributes && { attributes }),

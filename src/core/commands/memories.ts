@@ -11,6 +11,7 @@ import { type Memory, Memory as MemoryShape, type Session, type Task, type Works
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { check } from '../../model/validate.ts';
 import { asText } from '../../model/values/as-text.ts';
+import { everyRow } from '../../model/values/every-row.ts';
 import { isTerminal, MEMORY_SCOPES } from '../../model/words.ts';
 import type { Row } from '../../ports/index.ts';
 import { holds, requireReadScope } from '../access.ts';
@@ -66,8 +67,6 @@ export interface Memories {
   write(task: Task, actor: Actor, wanted: JsonObject, callId: string): Promise<string>;
 }
 
-const PAGE = 200;
-
 export function createMemories({ store, log, access, clock, ids, hash }: Context): Memories {
   async function standingOf(session: Session, personaId: string | null | undefined): Promise<Standing> {
     const workspace = await store.get<Workspace & Row>('workspace', session.workspace_id);
@@ -103,22 +102,12 @@ export function createMemories({ store, log, access, clock, ids, hash }: Context
     const standing = await standingOf(session, undefined);
     const { tenant_id, persona_id, workspace_id, sessions } = standing;
     const owners = [...sessions, workspace_id, persona_id, tenant_id].filter((id) => id !== null);
-    let after: string | undefined;
-    do {
-      const page = await store.list<Kept>({
-        object: 'memory',
-        limit: PAGE,
-        // Without tenants the owner id of a tenant's memory is unknown, so it is not filtered by.
-        ...(tenant_id !== null && { where: { owner_id: owners } }),
-        ...(after && { after }),
-      });
-      for (const memory of page) {
-        if (!reaches(memory, standing) || !isReadable(memory, clock.now()) || !maySee(memory.visibility, sight))
-          continue;
-        if (await access.visible(actor, memory)) yield memory;
-      }
-      after = page.length === PAGE ? page.at(-1)?.id : undefined;
-    } while (after);
+    // Without tenants the owner id of a tenant's memory is unknown, so it is not filtered by.
+    const where = tenant_id === null ? {} : { where: { owner_id: owners } };
+    for await (const memory of everyRow((paging) => store.list<Kept>({ object: 'memory', ...where, ...paging }))) {
+      if (!reaches(memory, standing) || !isReadable(memory, clock.now()) || !maySee(memory.visibility, sight)) continue;
+      if (await access.visible(actor, memory)) yield memory;
+    }
   }
 
   async function write(task: Task, actor: Actor, wanted: JsonObject, callId: string): Promise<string> {

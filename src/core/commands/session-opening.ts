@@ -1,5 +1,5 @@
 /** Opens a session: access and policy are checked before anything is written; then the row and the event are built. */
-import type { Actor } from '../../model/actions.ts';
+import type { Action, Actor } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Session } from '../../model/resources.ts';
@@ -7,11 +7,32 @@ import type { Json, JsonObject } from '../../model/schema.ts';
 import type { AutonomyTier } from '../../model/words.ts';
 import type { Unit } from '../../ports/index.ts';
 import type { Access } from '../access.ts';
+import { decidedEvent, type Gate } from '../actions/gate.ts';
 import { type Context, orEarlier } from '../context.ts';
 import { sessionLocation } from './transcript.ts';
 
 /** Asks policy whether a session may be opened; throws when it may not. */
 export type Admit = (actor: Actor, workspaceId: string, about: JsonObject) => Promise<void>;
+
+/** Opening a session is an act: policy may forbid it, and only an allowed act opens it. */
+export function createAdmit({ log, ids, gate }: Pick<Context, 'log' | 'ids'> & { readonly gate: Gate }): Admit {
+  return async (actor, workspaceId, about) => {
+    const action: Action = {
+      id: ids.next('action'),
+      kind: 'session.open',
+      actor,
+      workspace_id: workspaceId,
+      arguments: about,
+      effect: 'none',
+      evidence: 'held',
+    };
+    const decision = await gate(action);
+    if (decision.verdict === 'allow') return;
+    const location = { resource: { object: 'workspace', id: workspaceId }, session_id: null };
+    await log.commit({ decide: () => ({ events: [{ ...decidedEvent(action, decision), ...location }] }) });
+    throw new Fault('policy_violation', decision.reason, { details: { rule_id: decision.rule_id ?? null } });
+  };
+}
 
 export interface Opening {
   readonly workspace_id: string;

@@ -2,7 +2,8 @@
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Message, MessageInput, Session } from '../../model/resources.ts';
-import type { At, Row } from '../../ports/index.ts';
+import { everyRow } from '../../model/values/every-row.ts';
+import type { At, Row, Store } from '../../ports/index.ts';
 import type { Context } from '../context.ts';
 import { artifactEvents } from '../events/log.ts';
 import { goOnWith } from '../waiting.ts';
@@ -95,15 +96,11 @@ export async function messagesAsOf({ store }: Context, sessionId: string, upTo: 
 
 export async function allMessages({ store }: Context, sessionId: string): Promise<readonly (Message & Row)[]> {
   const all: (Message & Row)[] = [];
-  for (;;) {
-    const after = all.at(-1)?.id;
-    const page = await store.list<Message & Row>({
-      object: 'message',
-      where: { session_id: sessionId },
-      limit: 200,
-      ...(after && { after }),
-    });
-    all.push(...page);
-    if (page.length < 200) return all;
-  }
+  for await (const message of messagesOf(store, sessionId)) all.push(message);
+  return all;
+}
+
+export function messagesOf(store: Pick<Store, 'list'>, session_id: string): AsyncIterable<Message & Row> {
+  const said = { object: 'message', where: { session_id } };
+  return everyRow((paging) => store.list<Message & Row>({ ...said, ...paging }));
 }

@@ -6,11 +6,12 @@
  */
 
 import type { Actor } from '../../model/actions.ts';
+import type { CommandKind } from '../../model/commands.ts';
 import { type CoreEvent, withMembers } from '../../model/events.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { isObject } from '../../model/values/is-object.ts';
 import { own } from '../../model/values/own.ts';
-import type { Row } from '../../ports/index.ts';
+import type { Accepted, Row } from '../../ports/index.ts';
 import { holds } from '../access.ts';
 
 export interface Sight {
@@ -52,6 +53,18 @@ export function shownEvent(event: CoreEvent, { internal }: Sight): CoreEvent {
 type Show = (value: JsonObject, sight: Sight) => JsonObject;
 /** Kinds of resource whose content has a visibility. */
 const SHOWN: Readonly<Record<string, Show>> = { message, task, artifact, outcome, memory };
+
+/** The result of a command passes the same filter as every read: it may contain other principals' content. */
+export function shownAccepted<K extends CommandKind>(accepted: Accepted<K>, actor: Actor): Accepted<K> {
+  const { resource, written } = accepted;
+  const sight = sightOf(actor);
+  const row = resource && shownRow(resource, sight);
+  const events = written?.map((event) => shownEvent(event, sight));
+  const same = row === resource && (events?.every((event, at) => event === written?.[at]) ?? true);
+  return same
+    ? accepted
+    : { ...accepted, resource: row as Accepted<K>['resource'], ...(events && { written: events }) };
+}
 
 /** Members of a payload that hold resources whose content has a visibility. */
 const CARRIED = {

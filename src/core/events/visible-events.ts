@@ -5,6 +5,7 @@
 import type { Actor } from '../../model/actions.ts';
 import type { CoreEvent, Stream } from '../../model/events.ts';
 import type { Workspace } from '../../model/resources.ts';
+import { everyRow } from '../../model/values/every-row.ts';
 import type { EventRange, Row, Store } from '../../ports/index.ts';
 import { type Access, seesOthers } from '../access.ts';
 import type { Owner } from './rows.ts';
@@ -56,14 +57,11 @@ async function workspacesOf(
 ): Promise<{ readonly seen: readonly string[]; readonly all: number }> {
   const seen: string[] = [];
   let all = 0;
-  let after: string | undefined;
-  for (;;) {
-    const page = await store.list<Workspace & Row>({ object: 'workspace', limit: PAGE, ...(after && { after }) });
-    for (const { id } of page) if (await access.workspaceVisible(actor, id)) seen.push(id);
-    all += page.length;
-    after = page.at(-1)?.id;
-    if (page.length < PAGE) return { seen, all };
+  for await (const { id } of everyRow((paging) => store.list<Workspace & Row>({ object: 'workspace', ...paging }))) {
+    if (await access.workspaceVisible(actor, id)) seen.push(id);
+    all += 1;
   }
+  return { seen, all };
 }
 
 async function* within(

@@ -6,7 +6,7 @@
 import type { CoreEvent } from '../../model/events.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { asText } from '../../model/values/as-text.ts';
-import { isReportable } from '../events/reportable.ts';
+import { isReportable } from '../events/facts.ts';
 import { type Applied, LIFECYCLE_TIMES } from './overrides.ts';
 
 export interface Dependent {

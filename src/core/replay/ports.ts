@@ -99,10 +99,11 @@ export function replayPorts(
     gate: ({ tool_call_id = '' }) => answering.decision(tool_call_id),
     tools: {
       list: async () => [],
-      known: () => undefined,
+      lastListed: () => undefined,
       states: () => [],
       again() {},
       find: async () => undefined,
+      known: () => undefined,
       pass: async () => ({}),
       taints: () => false,
       requirePassing() {},

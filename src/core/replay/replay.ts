@@ -13,9 +13,9 @@ import { asText } from '../../model/values/as-text.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { AgentBackend, Committed, Draft, Row, Unit } from '../../ports/index.ts';
 import { accepted, type Handlers, once, type Received } from '../context.ts';
+import { whileOpen } from '../events/facts.ts';
 import type { Endings } from '../tasks/end-task.ts';
 import { inTask, move, ours } from '../tasks/lifecycle.ts';
-import { whileOpen } from '../tasks/sink.ts';
 import { agentActor } from '../tasks/task-run.ts';
 import { freeNumber, numbered, replayTaskId, stemOf } from './ids.ts';
 import { markingLog } from './marks.ts';
@@ -206,7 +206,7 @@ export function createReplayer(deps: ReplayDeps): Replayer {
     const events = plan.restored.length + plan.replayed.length;
     const unused = used && plan.applied.flatMap(({ key }) => (used.has(key) ? [] : [key]));
     const payload = { source_task_id: source.id, events, ...(unused && { rerun: true, unused_overrides: unused }) };
-    await log.commit(whileOpen(task, () => [{ ...inTask(task), event: 'replay.completed', payload }]));
+    await log.commit(whileOpen(task, [{ ...inTask(task), event: 'replay.completed', payload }]));
     await endings.finish(task.id, end, { by: agentActor(source).id, replay: claim });
   }
 
@@ -247,7 +247,7 @@ export function createReplayer(deps: ReplayDeps): Replayer {
     failure: { code: string; message: string; details: JsonObject },
   ): Promise<void> {
     const unavailable = claim.unavailable ?? failure.message;
-    await log.commit(whileOpen(task, () => [{ ...inTask(task), event: 'replay.failed', payload: failure }]));
+    await log.commit(whileOpen(task, [{ ...inTask(task), event: 'replay.failed', payload: failure }]));
     await endings.finish(task.id, { state: 'FAILED', failure }, { by: 'bridge', replay: { ...claim, unavailable } });
   }
 }

@@ -11,8 +11,8 @@ import type { Memory, Message, Session, Task, Workspace } from '../../model/reso
 import type { JsonObject } from '../../model/schema.ts';
 import { asText } from '../../model/values/as-text.ts';
 import type { AgentBackend, RecordedInputs, Row, Sink, Work } from '../../ports/index.ts';
+import { whileOpen } from '../events/facts.ts';
 import { inTask, ours } from '../tasks/lifecycle.ts';
-import { whileOpen } from '../tasks/sink.ts';
 import { workContext } from '../tasks/work-context.ts';
 import { createRecordedAnswers } from './answers.ts';
 import type { MarkedLog } from './marks.ts';
@@ -56,7 +56,7 @@ export async function runAgain(
     const { id, event } = plan.checkpoint;
     const payload = { restored: plan.restored.length, through: id, original: { id, event } };
     const replayed: EventDraft = { ...inTask(task), event: 'replay.event_replayed', payload };
-    await marked.commit(whileOpen(task, () => [replayed], true));
+    await marked.commit(whileOpen(task, [replayed], true));
   }
   let run: Awaited<ReturnType<AgentBackend['start']>> | undefined;
   const queued: JsonObject[] = [];

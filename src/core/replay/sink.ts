@@ -13,8 +13,8 @@ import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { asText } from '../../model/values/as-text.ts';
 import type { ActResult, Question, Sink } from '../../ports/index.ts';
+import { whileOpen, withoutClaims } from '../events/facts.ts';
 import { inTask, ours, taskLocation } from '../tasks/lifecycle.ts';
-import { whileOpen, withoutClaims } from '../tasks/sink.ts';
 import type { RecordedAnswers } from './answers.ts';
 import { evidenceOf, isAgentOutput } from './dependents.ts';
 import { type MarkedLog, nameIn } from './marks.ts';
@@ -86,7 +86,7 @@ export function createRerunSink(deps: PortsDeps, parts: RerunParts): RerunSink {
     marked.commit(
       whileOpen(
         task,
-        () => [{ ...inTask(task), event: 'replay.event_replayed', payload: { original: { id, event } } }],
+        [{ ...inTask(task), event: 'replay.event_replayed', payload: { original: { id, event } } }],
         true,
       ),
     );

@@ -6,9 +6,8 @@
 import type { CoreEvent, EventDraft } from '../../model/events.ts';
 import type { Task } from '../../model/resources.ts';
 import { asText } from '../../model/values/as-text.ts';
-import { isReportable } from '../events/reportable.ts';
-import { inTask } from '../tasks/lifecycle.ts';
-import { openRun, readsOf, whileOpen } from '../tasks/sink.ts';
+import { isReportable, whileOpen } from '../events/facts.ts';
+import { inTask, openRun, readsOf } from '../tasks/lifecycle.ts';
 import type { MarkedLog } from './marks.ts';
 import type { Plan } from './plan.ts';
 import { type PortsDeps, proposed, replayPorts, resultOf } from './ports.ts';
@@ -35,7 +34,7 @@ export async function walkRecord(deps: PortsDeps, task: Task, plan: Plan, marked
   const questions = new Map<string, string>();
   const done = new Set<CoreEvent>();
 
-  const write = (...events: EventDraft[]) => marked.commit(whileOpen(task, () => events, true));
+  const write = (...events: EventDraft[]) => marked.commit(whileOpen(task, events, true));
   // `ask`: the question's counterpart in this run.
   const repeat = ({ event, payload }: CoreEvent, ask?: string): EventDraft =>
     ({ ...inTask(task), event, payload: ask ? { ...payload, ask_id: ask } : payload }) as EventDraft; // of the same kind

@@ -9,7 +9,7 @@ import type { AskClosedPayload, ToolDecisionPayload, ToolEndedPayload } from '..
 import type { Artifact } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { asText } from '../../model/values/as-text.ts';
-import { isReportable } from '../events/reportable.ts';
+import { isReportable } from '../events/facts.ts';
 
 export interface PastCall {
   /** The log holds the request, written by us. */

@@ -3,9 +3,9 @@
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { EndPayload, EventKind } from '../../model/payloads.ts';
-import type { Failure, Task } from '../../model/resources.ts';
+import type { Failure, Pointer, Task } from '../../model/resources.ts';
 import { isTerminal, mayFollow, type OutcomeState, type TaskState, type TerminalState } from '../../model/words.ts';
-import type { CallerReference } from '../../ports/index.ts';
+import type { At, CallerReference, Row } from '../../ports/index.ts';
 import type { Run } from '../events/rows.ts';
 
 export interface TaskStep {
@@ -25,6 +25,28 @@ export function inTask(
     task_id: task.id,
     ...(trace_id && { trace_id }),
   };
+}
+
+/** The rows that a unit reads when it asks in a task, or spends an answer. */
+export function readsOf(taskId: string): Pointer[] {
+  return [
+    { object: 'task', id: taskId },
+    { object: 'run', id: taskId },
+  ];
+}
+
+/** The task as its commit sees it. Work that has ended takes no more facts, decisions or questions: its receipt is sealed. */
+export function openTask(at: Pick<At, 'get'>, taskId: string): Task {
+  const now = at.get<Task & Row>('task', taskId);
+  if (now && !isTerminal(now.status)) return now;
+  throw new Fault('conflict', `task ${taskId} already ended${now ? ` as ${now.status}` : ''}`);
+}
+
+export function openRun(at: Pick<At, 'get'>, taskId: string): { readonly now: Task; readonly run: Run } {
+  const now = openTask(at, taskId);
+  const run = at.get<Run>('run', taskId);
+  if (!run) throw new Fault('conflict', `task ${taskId} already ended`);
+  return { now, run };
 }
 
 /** Core's own metadata of a task, under a name that clients cannot write. */

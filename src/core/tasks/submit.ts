@@ -31,8 +31,7 @@ import { goOnWith } from '../waiting.ts';
 import { callerOf, hopOf, refuseCircle } from './calling-gateway.ts';
 import type { Endings } from './end-task.ts';
 import { inTask, move } from './lifecycle.ts';
-import { type NewTask, newTask } from './new-task.ts';
-import { createRefused } from './refused-task.ts';
+import { createRefused, type NewTask, newTask } from './new-task.ts';
 import type { Runner } from './runner.ts';
 
 export interface SubmitDeps extends Context {

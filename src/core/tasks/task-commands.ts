@@ -1,5 +1,4 @@
 /** Commands for tasks: submit, message, report, cancel. The runner runs them; `end-task.ts` ends them. */
-import type { Decision } from '../../model/actions.ts';
 import type { AskRecord } from '../../model/asks.ts';
 import type { CommandKind, End, Fact } from '../../model/commands.ts';
 import { type EventDraft, withMembers } from '../../model/events.ts';
@@ -9,7 +8,6 @@ import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Row } from '../../ports/index.ts';
 import { requireScope } from '../access.ts';
 import type { Alarms } from '../actions/alarms.ts';
-import type { Authorization } from '../actions/authorize.ts';
 import { charging } from '../actions/charging.ts';
 import { limitFailure } from '../actions/time-limits.ts';
 import { admitAnswer, readAnswer } from '../approvals/answers.ts';
@@ -17,17 +15,14 @@ import type { Asks } from '../approvals/asks.ts';
 import { linkedBy } from '../commands/artifact-changes.ts';
 import { messageEvents } from '../commands/transcript.ts';
 import { accepted, type Handlers, once, orEarlier } from '../context.ts';
+import { besideReceipt, factEvents, whileOpen } from '../events/facts.ts';
 import type { Run } from '../events/rows.ts';
 import { type CancelDeps, type CancelTask, createCancel, stopEvent } from './cancel.ts';
 import { inTask } from './lifecycle.ts';
-import { besideReceipt, factEvents, whileOpen } from './sink.ts';
 import { createSubmit, type SubmitDeps } from './submit.ts';
 import { agentActor } from './task-run.ts';
 
-type Kinds = Extract<
-  CommandKind,
-  `task.${'submit' | 'cancel' | 'resume' | 'message' | 'report'}` | 'action.propose' | 'tool.call' | 'ask.answer'
->;
+type Kinds = Extract<CommandKind, `task.${'submit' | 'cancel' | 'resume' | 'message' | 'report'}` | 'ask.answer'>;
 
 export interface TaskDeps extends SubmitDeps, CancelDeps {
   readonly asks: Asks;
@@ -113,7 +108,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
           const { result, repeated } = await asks.answer(actor, answer, claim, { events, result: { id } });
           return await done(result, repeated);
         }
-        const unit = whileOpen(task, () => events);
+        const unit = whileOpen(task, events);
         const { result, repeated } = await log.commit({
           ...claim,
           ...unit,
@@ -134,12 +129,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       const events: EventDraft[] = [];
       for (const fact of facts) events.push(...(await factEvents(deps, task, reporter, fact, events)).events);
       const metering = await acts.metering(task, body.late ? [] : usageIn(facts));
-      const unit = body.late
-        ? besideReceipt(task, events)
-        : charging(
-            whileOpen(task, () => events),
-            metering,
-          );
+      const unit = body.late ? besideReceipt(task, events) : charging(whileOpen(task, events), metering);
       const { repeated } = await log.commit({
         ...once(deps, command, task.workspace_id, `${task.id}/report`),
         ...unit,
@@ -154,66 +144,6 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
         await endings.finish(task.id, end, { by: actor.id });
       }
       return accepted('task.report', await access.see<Row>(actor, 'task', task.id), repeated);
-    },
-
-    'action.propose': async (command) => {
-      const { actor, body } = command;
-      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
-      // The proposer runs the act itself: its evidence is `asked` at most, whatever the proposal claims.
-      const { evidence: claimed, ...proposal } = body.action;
-      const evidence = claimed === 'observed' ? 'observed' : 'asked';
-      const authorization = await acts.rule(
-        task,
-        { evidence, ...proposal },
-        {
-          actor,
-          signal: command.signal ?? NEVER,
-          request: true,
-          takesArguments: body.takes_arguments ?? true,
-          ...(body.wait_ms !== undefined && { waitMs: body.wait_ms }),
-          ...(body.waits_out_deferral === false && { deferred: 'returned' as const }),
-          ...(body.decide_ms !== undefined && { decideMs: body.decide_ms }),
-          ...(command.asked && { asked: command.asked }),
-          ...(command.ext && { ext: command.ext }),
-        },
-      );
-      const now = await access.see<Row>(actor, 'task', task.id);
-      const more = {
-        decision: asDecision(authorization),
-        ...('answer' in authorization && authorization.answer && { answer: authorization.answer }),
-        ...(authorization.kind === 'open' && { details: { ask_id: authorization.ask_id } }),
-      };
-      return accepted('action.propose', now, false, more);
-    },
-
-    'tool.call': async (command) => {
-      const { actor, body } = command;
-      const task = await access.see<Task & Row>(actor, 'task', body.task_id);
-      const claim = once(deps, command, task.workspace_id, `${task.id}/tools`);
-      // The key names the call, so that a retry is the same call and gets its result instead of acting again.
-      const keyed = claim.idempotency && `call_${claim.idempotency.scope.slice(7, 39)}`;
-      const callId = body.action.tool_call_id ?? keyed;
-      const { repeated } = keyed
-        ? await log.commit({ ...claim, decide: () => ({ events: [], result: { id: task.id } }) })
-        : { repeated: false };
-      const act = await acts.perform(
-        task,
-        { ...body.action, ...(callId && { tool_call_id: callId }) },
-        {
-          actor,
-          signal: command.signal ?? NEVER,
-          request: true,
-          takesArguments: true,
-          ...(command.ext && { ext: command.ext }),
-          ...(command.context && { context: command.context }),
-          ...(command.withdrawn && { withdrawn: command.withdrawn }),
-          ...(command.asked && { asked: command.asked }),
-        },
-      );
-      return accepted('tool.call', await access.see<Row>(actor, 'task', task.id), repeated, {
-        act,
-        ...(act.kind === 'refused' && { decision: act.decision }),
-      });
     },
 
     'ask.answer': async (command) => {
@@ -242,18 +172,6 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       return accepted('ask.answer', record as AskRecord & Row, repeated);
     },
   };
-}
-
-const NEVER = new AbortController().signal;
-
-/** The decision for a caller that understands only yes, no, or other arguments. */
-function asDecision(authorization: Authorization): Decision {
-  const { decision } = authorization;
-  if (authorization.kind === 'open' || decision.verdict === 'defer') return decision;
-  if (authorization.kind === 'no') return { ...decision, verdict: 'block', reason: authorization.reason };
-  // An approval of rewritten arguments covers no others.
-  if (decision.arguments) return { ...decision, verdict: 'modify', arguments: authorization.action.arguments };
-  return decision.verdict === 'escalate' ? { ...decision, verdict: 'allow' } : decision;
 }
 
 function usageIn(facts: readonly Fact[]): readonly JsonObject[] {

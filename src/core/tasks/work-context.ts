@@ -1,7 +1,8 @@
 /** The work context of an agent: its task, its session and workspace, and the lookups it may make while it works. */
-import type { Artifact, Memory, Message, Session, Task, Workspace } from '../../model/resources.ts';
+import type { Artifact, Memory, Session, Task, Workspace } from '../../model/resources.ts';
 import type { CallerReference, ReceiptIssuer, Row, Store, Work } from '../../ports/index.ts';
 import { withMemories } from '../commands/memories.ts';
+import { messagesOf } from '../commands/transcript.ts';
 import { hopOf } from './calling-gateway.ts';
 import { ours } from './lifecycle.ts';
 import { isAwaiting, type PendingWorkDeps } from './pending-work.ts';
@@ -29,7 +30,7 @@ export function workContext(
     session,
     memories,
     resumed,
-    transcript: () => transcript(store, task.session_id),
+    transcript: () => messagesOf(store, task.session_id),
     ...(workspace && { workspace }),
     bytes: (artifactId) => contentOf(store, task, artifactId),
     artifact: (artifactId) => artifactOf(store, task, artifactId),
@@ -69,19 +70,4 @@ async function artifactOf(store: Store, task: Task, artifactId: string): Promise
   const artifact = await store.get<Artifact & Row>('artifact', artifactId);
   if (artifact?.workspace_id !== task.workspace_id || artifact.visibility === 'receipt_only') return undefined;
   return artifact;
-}
-
-async function* transcript(store: Store, sessionId: string): AsyncIterable<Message> {
-  let after: string | undefined;
-  for (;;) {
-    const page = await store.list<Message & Row>({
-      object: 'message',
-      where: { session_id: sessionId },
-      limit: 200,
-      ...(after && { after }),
-    });
-    yield* page;
-    if (page.length < 200) return;
-    after = page.at(-1)?.id;
-  }
 }

@@ -1,5 +1,6 @@
 /** The catalog of mounted tools: the server of each, its effect, and the hash of its definition. */
 import type { Action, ToolResult } from '../../model/actions.ts';
+import type { MountedTool, ProposedAction } from '../../model/commands.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Skill } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
@@ -15,25 +16,57 @@ import type {
 } from '../../ports/index.ts';
 import { createServerLists, NONE } from './server-lists.ts';
 
-export interface FoundTool {
-  readonly server: string;
+/** A tool with the server that runs it. Doors are handed these too: none of its members reaches the server. */
+export class FoundTool implements MountedTool {
+  readonly #backend: ToolBackend;
   readonly skill: Skill;
   readonly definition: string;
   readonly effect: Effect;
   readonly pinned: boolean;
-  attributes(sessionId: string): Action['attributes'];
-  call(action: Action, signal: AbortSignal, context?: RequestContext, reference?: ReferenceOf): Promise<ToolResult>;
+
+  constructor(backend: ToolBackend, skill: Skill, definition: string) {
+    this.#backend = backend;
+    this.skill = skill;
+    this.definition = definition;
+    this.effect = backend.effect?.(skill.name) ?? 'unknown';
+    this.pinned = backend.pinned ?? false;
+  }
+
+  get server(): string {
+    return this.#backend.name;
+  }
+
+  attributes(sessionId: string): Action['attributes'] {
+    return this.#backend.attributes?.(this.skill.name, sessionId);
+  }
+
+  static isOf(found: FoundTool, backends: readonly ToolBackend[]): boolean {
+    return backends.includes(found.#backend);
+  }
+
+  static run(
+    found: FoundTool,
+    action: Action,
+    signal: AbortSignal,
+    context?: RequestContext,
+    reference?: ReferenceOf,
+  ): Promise<ToolResult> {
+    return found.#backend.call(action, signal, context, reference);
+  }
 }
+
 export interface Tools {
   /** All mounted tools, as far as they are known. The same array as long as nothing changes. */
   list(): Promise<readonly Skill[]>;
   /** A tool as last listed, without asking its server: for questions about which tools there are, never for an act. */
-  known(tool: string, server: string): FoundTool | undefined;
+  lastListed(tool: string, server: string): FoundTool | undefined;
   states(): readonly ToolServerState[];
   /** The server has said something: it is asked at once, however often it failed before. */
   again(server: string): void;
   /** By name, and by server when two serve the same name. Undefined when no server has it, at least in this session. */
   find(tool: string, server?: string, sessionId?: string): Promise<FoundTool | undefined>;
+  /** The tool that a door has looked up, where it is the one this act names and still mounted; otherwise undefined. */
+  known(tool: MountedTool | undefined, act: Pick<ProposedAction, 'tool' | 'server'>): FoundTool | undefined;
   /** Forwards a request in the server's own protocol. */
   pass(server: string, request: PassedRequest, signal: AbortSignal, context?: RequestContext): Promise<JsonObject>;
   /** Whether the answer to this request may hold untrusted content. */
@@ -62,28 +95,6 @@ export function createTools(
       indexes.set(skills, index);
     }
     return index.get(tool);
-  }
-
-  /** The last result by definition: every call looks it up at least twice, and it is the same unless something changed. */
-  const finds = new WeakMap<Skill, { readonly backend: ToolBackend; readonly tool: FoundTool }>();
-
-  function foundTool(backend: ToolBackend, skill: Skill): FoundTool {
-    const { name: tool } = skill;
-    const effect = backend.effect?.(tool) ?? 'unknown';
-    const pinned = backend.pinned ?? false;
-    const known = finds.get(skill);
-    if (known?.backend === backend && known.tool.effect === effect && known.tool.pinned === pinned) return known.tool;
-    const found: FoundTool = {
-      server: backend.name,
-      skill,
-      definition: definition(skill),
-      effect,
-      pinned,
-      attributes: (sessionId) => backend.attributes?.(tool, sessionId),
-      call: (action, signal, context, reference) => backend.call(action, signal, context, reference),
-    };
-    finds.set(skill, { backend, tool: found });
-    return found;
   }
 
   /** Hashes everything a person would read before approving. A change to any of it makes another tool. */
@@ -117,10 +128,10 @@ export function createTools(
       listed = { mounted, lists, all };
       return all;
     },
-    known(tool, server) {
+    lastListed(tool, server) {
       const backend = backends().find(({ name }) => name === server);
       const skill = backend && named(servers.known(backend), tool);
-      return skill && foundTool(backend, skill);
+      return skill && new FoundTool(backend, skill, definition(skill));
     },
     states: servers.states,
     again: servers.again,
@@ -132,6 +143,10 @@ export function createTools(
         .find(({ name }) => name === server)
         ?.taints?.(request) ?? false,
     requirePassing: (server) => void passing(server),
+    known(tool, act) {
+      if (!(tool instanceof FoundTool) || tool.skill.name !== act.tool) return undefined;
+      return tool.server === act.server && FoundTool.isOf(tool, backends()) ? tool : undefined;
+    },
     async find(tool, server, sessionId) {
       const asked = backends().filter(({ name }) => !server || name === server);
       const lists = new Map<ToolBackend, readonly Skill[]>();
@@ -157,7 +172,7 @@ export function createTools(
       // A server that does not answer may have the tool: that differs from no server having it.
       const silent = only ? undefined : asked.find((backend) => !lists.has(backend));
       if (silent) throw new Fault('upstream_unavailable', `${silent.name} does not say which tools it has`, { cause });
-      return only && foundTool(only.backend, only.skill);
+      return only && new FoundTool(only.backend, only.skill, definition(only.skill));
     },
   };
 }

@@ -76,8 +76,12 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
     return first;
   }
 
-  async function refusal({ tool, server, definition }: DefinedAction, called: boolean): Promise<Decision | undefined> {
-    const listed = called ? undefined : tools.known(tool, server);
+  async function refusal(
+    { tool, server, definition }: DefinedAction,
+    called: boolean,
+    known: FoundTool | undefined,
+  ): Promise<Decision | undefined> {
+    const listed = known ?? (called ? undefined : tools.lastListed(tool, server));
     const found = listed ?? (await tools.find(tool, server));
     if (!found?.pinned || found.definition !== definition) return undefined;
     const pin = await pinOf(found, called);
@@ -88,14 +92,19 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
   }
 
   const guarding = (gate: Gate, called: boolean): Gate => {
-    const guarded = async (action: DefinedAction, withinMs: number | undefined): Promise<Decision> => {
+    const guarded = async (
+      action: DefinedAction,
+      withinMs: number | undefined,
+      tool: FoundTool | undefined,
+    ): Promise<Decision> => {
       try {
-        return (await refusal(action, called)) ?? (await gate(action, withinMs));
+        return (await refusal(action, called, tool)) ?? (await gate(action, withinMs));
       } catch {
         return blocked('definition_unknown', 'it could not be checked whether the tool definition has changed');
       }
     };
-    return (action, withinMs) => (usesDefinition(action) ? guarded(action, withinMs) : gate(action, withinMs));
+    return (action, withinMs, tool) =>
+      usesDefinition(action) ? guarded(action, withinMs, tool) : gate(action, withinMs);
   };
   return { guard: (gate) => guarding(gate, true), guardView: (gate) => guarding(gate, false) };
 }

@@ -5,8 +5,10 @@
 import type { ActFacts } from '../../model/act-facts.ts';
 import type { Action } from '../../model/actions.ts';
 import type { Skill } from '../../model/resources.ts';
-import type { Ids } from '../../ports/index.ts';
+import type { Bridge, Ids } from '../../ports/index.ts';
+import { type Access, requireReadScope } from '../access.ts';
 import type { Gate } from '../actions/gate.ts';
+import type { ReadPolicyData } from '../actions/policy-data.ts';
 import type { EffectOfTool } from './accepted.ts';
 import type { Tools } from './catalog.ts';
 
@@ -15,16 +17,8 @@ export interface VisibilityDeps {
   readonly gate: Gate;
   readonly ids: Ids;
   readonly effectOf: EffectOfTool;
-}
-
-type About = Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas' | 'root'>;
-
-export async function visibleTools(deps: VisibilityDeps, about: About): Promise<readonly Skill[]> {
-  const all = await deps.tools.list();
-  const verdicts = await Promise.all(
-    all.map(({ name, source }) => isToolVisible(deps, about, name, source ?? undefined)),
-  );
-  return all.filter((_, at) => verdicts[at]);
+  readonly access: Pick<Access, 'workspaceVisible'>;
+  readonly policyData: ReadPolicyData;
 }
 
 const NO_ARGUMENTS = {};
@@ -42,30 +36,40 @@ const NOT_YET: ActFacts = {
   open: true,
 };
 
-/** One tool, without evaluating the others. */
-export async function isToolVisible(
-  { tools, gate, ids, effectOf }: VisibilityDeps,
-  about: About,
-  tool: string,
-  server: string | undefined,
-): Promise<boolean> {
-  // Only a server whose list is not known is asked: one that is slow must not hold up the tools of the others.
-  const listed = server === undefined ? undefined : tools.known(tool, server);
-  const found = listed ?? (await tools.find(tool, server).catch(() => undefined));
-  if (!found) return false;
-  const attributes = found.attributes('');
-  const { verdict } = await gate({
-    id: ids.next('action'),
-    kind: 'tool',
-    tool,
-    server: found.server,
-    definition: found.definition,
-    arguments: NO_ARGUMENTS,
-    facts: NOT_YET,
-    effect: await effectOf(found),
-    evidence: 'held',
-    ...about,
-    ...(attributes && { attributes }),
-  });
-  return verdict !== 'block';
+type About = Pick<Action, 'actor' | 'workspace_id' | 'persona' | 'tier' | 'quotas' | 'root'>;
+
+export function createVisibleTools(deps: VisibilityDeps): Bridge['visible'] {
+  const { tools, gate, ids, effectOf, access, policyData } = deps;
+
+  async function mayTry(about: About, { name: tool, source }: Skill): Promise<boolean> {
+    // Only a server whose list is not known is asked: one that is slow must not hold up the tools of the others.
+    const listed = source ? tools.lastListed(tool, source) : undefined;
+    const found = listed ?? (await tools.find(tool, source ?? undefined).catch(() => undefined));
+    if (!found) return false;
+    const attributes = found.attributes('');
+    const action: Action = {
+      id: ids.next('action'),
+      kind: 'tool',
+      tool,
+      server: found.server,
+      definition: found.definition,
+      arguments: NO_ARGUMENTS,
+      facts: NOT_YET,
+      effect: await effectOf(found),
+      evidence: 'held',
+      ...about,
+      ...(attributes && { attributes }),
+    };
+    return (await gate(action, undefined, found)).verdict !== 'block';
+  }
+
+  return async (actor, workspaceId, one) => {
+    requireReadScope(actor, 'skill');
+    if (!(await access.workspaceVisible(actor, workspaceId))) return [];
+    const data = await policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
+    const about = { actor, workspace_id: workspaceId, ...data };
+    const all = one ? [one] : await tools.list();
+    const verdicts = await Promise.all(all.map((skill) => mayTry(about, skill)));
+    return all.filter((_, at) => verdicts[at]);
+  };
 }

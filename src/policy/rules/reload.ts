@@ -2,13 +2,12 @@
  * Rules that may change at run time. A new policy is read, checked and put in force in one step; one that cannot be read leaves
  * the old one in force and is reported. Before the first policy is in force every act is blocked.
  */
-import type { Action } from '../../model/actions.ts';
 import { asFault, type Fault } from '../../model/faults.ts';
 import type { ActReader } from '../../ports/index.ts';
 import type { CompiledPolicies } from '../cedar/compiled.ts';
 import { createCedarEngine } from '../cedar/engine.ts';
 import { CEDAR } from '../cedar/verdict.ts';
-import { block, type PureEngine } from '../engine.ts';
+import { block, type PureEngine, pureEngine } from '../engine.ts';
 import { loadPolicies, type Sources, versionOf } from './load.ts';
 import type { Mention } from './mentions.ts';
 import type { Problem } from './problems.ts';
@@ -40,7 +39,10 @@ export interface ReloadDeps {
   readonly read?: ActReader;
 }
 
-export interface ReloadablePolicy extends PureEngine {
+export interface ReloadablePolicy {
+  /** The engine of the rules in force. Before any are in force it blocks every act. */
+  inForce(): PureEngine;
+  readonly version: string | undefined;
   /** Reads now. The first call puts the first policy in force. Never rejects: errors are in the result. */
   reload(): Promise<PolicyChange>;
   /** Names of personas, doors and the like that the rules in force mention. */
@@ -49,6 +51,9 @@ export interface ReloadablePolicy extends PureEngine {
 }
 
 const NOTHING_YET: PolicyChange = { outcome: 'refused', version: undefined, rules: 0, errors: [] };
+const NO_RULES_YET = pureEngine(CEDAR, () =>
+  block(CEDAR, 'policy_error', 'no policy is in force yet, which counts as no'),
+);
 
 export function createReloadablePolicy({
   load,
@@ -58,7 +63,7 @@ export function createReloadablePolicy({
   memoEntries,
   read,
 }: ReloadDeps): ReloadablePolicy {
-  let current: PureEngine | undefined;
+  let current = NO_RULES_YET;
   let mentions: readonly Mention[] = [];
   let state = NOTHING_YET;
   let running: Promise<PolicyChange> | undefined;
@@ -103,19 +108,14 @@ export function createReloadablePolicy({
     ? watchPaths({ paths: watch, debounceMs, onEvent })
     : undefined;
 
-  const judge = (action: Action) =>
-    current?.judge(action) ?? block(CEDAR, 'policy_error', 'no policy is in force yet, which counts as no');
   return {
-    name: CEDAR,
+    inForce: () => current,
     get version() {
-      return current?.version;
+      return current.version;
     },
     get mentions() {
       return mentions;
     },
-    judge,
-    decide: async (action) => judge(action),
-    inputs: (action) => current?.inputs?.(action) ?? [],
     reload,
     async close() {
       closed = true;

@@ -7,17 +7,20 @@ import { hash } from 'node:crypto';
 import { Fault } from '../../model/faults.ts';
 import { isObject } from '../../model/values/is-object.ts';
 
-/** The canonical text. Members that are `undefined` are omitted, as in JSON; anywhere else `undefined` is refused. */
+/**
+ * The canonical text. Members that are `undefined` are omitted, as in JSON; anywhere else `undefined` is refused. Parts that went
+ * through `spellOnce` are not serialized again.
+ */
 export function canonicalJson(value: unknown): string {
-  return written(() => {
-    const ready = ordered(value);
-    return ready === SPELL_IT_OUT ? spell('', value) : JSON.stringify(ready);
-  });
-}
-
-/** The same text for a value made mostly of parts that went through `spellOnce`: only the rest is serialized. */
-export function assembleJson(value: unknown): string {
-  return written(() => spell('', value));
+  try {
+    const text = spell('', value);
+    // JSON.stringify writes a lone surrogate as an escape; every other character of the d800 block is written as itself.
+    if (text.includes('\\ud') && LONE_SURROGATE.test(text)) throw refused('text with half a surrogate pair');
+    return text;
+  } catch (thrown) {
+    if (thrown instanceof RangeError) throw refused('a value nested too deeply', thrown);
+    throw thrown;
+  }
 }
 
 /**
@@ -44,18 +47,6 @@ function freeze(value: unknown): void {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);
   for (const name in value) freeze((value as Record<string, unknown>)[name]);
-}
-
-function written(write: () => string): string {
-  try {
-    const text = write();
-    // JSON.stringify writes a lone surrogate as an escape; every other character of the d800 block is written as itself.
-    if (text.includes('\\ud') && LONE_SURROGATE.test(text)) throw refused('text with half a surrogate pair');
-    return text;
-  } catch (thrown) {
-    if (thrown instanceof RangeError) throw refused('a value nested too deeply', thrown);
-    throw thrown;
-  }
 }
 
 /**
@@ -109,80 +100,6 @@ export function hashBytes(bytes: Uint8Array | string): string {
 }
 
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
-
-/** Marks an object whose canonical order cannot be produced by inserting its keys in that order. */
-const SPELL_IT_OUT = Symbol('spell it out');
-
-/**
- * The same value with keys in canonical order, sharing every part that already is: values we build ourselves are in order, so the
- * usual cost is one check of each key and a native stringify.
- */
-function ordered(value: unknown): unknown {
-  switch (typeof value) {
-    case 'object':
-      if (value === null) return null;
-      return Array.isArray(value) ? orderedList(value) : orderedObject(value as Record<string, unknown>);
-    case 'number':
-      return plainNumber(value);
-    case 'string':
-    case 'boolean':
-      return value;
-    default:
-      throw refused(`a value of type ${typeof value}`);
-  }
-}
-
-function orderedList(list: readonly unknown[]): unknown {
-  let copy: unknown[] | undefined;
-  for (let i = 0; i < list.length; i += 1) {
-    const before = list[i];
-    const after = ordered(before);
-    if (after === SPELL_IT_OUT) return SPELL_IT_OUT;
-    if (after !== before) {
-      copy ??= [...list];
-      copy[i] = after;
-    }
-  }
-  return copy ?? list;
-}
-
-function orderedObject(object: Record<string, unknown>): unknown {
-  refuseOdd(object);
-  let previous: string | undefined;
-  for (const key in object) {
-    if (previous !== undefined && key < previous) return reordered(object);
-    previous = key;
-  }
-  let copy: Record<string, unknown> | undefined;
-  for (const key in object) {
-    const before = object[key];
-    if (before === undefined) continue;
-    const after = ordered(before);
-    if (after === SPELL_IT_OUT) return SPELL_IT_OUT;
-    if (after !== before) {
-      copy ??= { ...object };
-      copy[key] = after;
-    }
-  }
-  return copy ?? object;
-}
-
-function reordered(object: Record<string, unknown>): unknown {
-  const keys = inOrder(Object.keys(object));
-  const copy: Record<string, unknown> = {};
-  for (const key of keys) {
-    // Engines list index-like keys first whatever the order of insertion, and `__proto__` does not insert at all.
-    if (key === '__proto__' || INDEX.test(key)) return SPELL_IT_OUT;
-    const member = object[key];
-    if (member === undefined) continue;
-    const after = ordered(member);
-    if (after === SPELL_IT_OUT) return SPELL_IT_OUT;
-    copy[key] = after;
-  }
-  return copy;
-}
-
-const INDEX = /^\d+$/;
 
 /** By UTF-16 code unit. Objects are small, and for a handful of keys insertion is half the cost of a library sort. */
 function inOrder(keys: string[]): string[] {

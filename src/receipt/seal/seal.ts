@@ -8,7 +8,7 @@ import { isObject } from '../../model/values/is-object.ts';
 import type { ChainHead, SealedReceipt, Signer } from '../../ports/index.ts';
 import type { UnsealedReceipt } from '../build/build.ts';
 import { appendLeaf } from '../merkle/merkle.ts';
-import { assembleJson, canonicalJson, hashBytes } from './canonical-json.ts';
+import { hashOf } from './canonical-json.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -37,7 +37,7 @@ export function sealReceipt(unsealed: UnsealedReceipt, head: ChainHead, signer: 
   receipt.trust = unsealed.trust;
 
   // Hashed before the hash and the signatures exist, so nothing has to be removed first.
-  const hash = hashBytes(isBare(unsealed) ? canonicalJson(receipt) : assembleJson(receipt));
+  const hash = hashOf(receipt);
   receipt.chain = { previous_receipt_hash: head.previous, receipt_hash: hash };
   receipt.signatures = [signer.sign(hash)];
   const { tree, nodes } = appendLeaf(head.tree, hash);
@@ -49,20 +49,6 @@ export function sealReceipt(unsealed: UnsealedReceipt, head: ChainHead, signer: 
     tree,
     nodes,
   };
-}
-
-/** True when no part was serialized before: then a native stringify is as quick, and leaves no intermediate strings. */
-function isBare({ approvals, final_artifacts, replay_input, side_effects }: UnsealedReceipt): boolean {
-  const { a2a_handoffs, fs_writes, network_egress, tool_calls } = side_effects;
-  return (
-    replay_input.materials.length <= 1 &&
-    tool_calls.length === 0 &&
-    fs_writes.length === 0 &&
-    network_egress.length === 0 &&
-    a2a_handoffs.length === 0 &&
-    final_artifacts.length === 0 &&
-    !approvals?.length
-  );
 }
 
 /** Names the key in use now, in case it was rotated since the receipt was built. A receipt that names no key stays so. */

@@ -8,6 +8,7 @@ import type { Actor } from '../../model/actions.ts';
 import { asFault, type FaultKind } from '../../model/faults.ts';
 import type { Persona, Quota, Vault } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { everyRow } from '../../model/values/every-row.ts';
 import { durationMs } from '../../policy/rules/duration.ts';
 import type { Bridge, Clock, Row } from '../../ports/index.ts';
 import type { Config } from '../config/config.ts';
@@ -138,13 +139,8 @@ async function find(bridge: Bridge, actor: Actor, object: Kind, id: string): Pro
 /** Ids of the resources this file declared, or an earlier version of this program that did not record the file. */
 async function declaredBy(bridge: Bridge, actor: Actor, object: Kind, file: string): Promise<readonly string[]> {
   const ids: string[] = [];
-  let after: string | undefined;
-  do {
-    const page = await bridge.list<Found>(actor, { object, limit: 200, ...(after && { after }) });
-    const ours = page.data.filter(({ metadata }) => metadata[OURS] === true && (metadata[BY] ?? file) === file);
-    ids.push(...ours.map(({ id }) => id));
-    after = page.next;
-  } while (after);
+  for await (const { id, metadata } of everyRow((paging) => bridge.list<Found>(actor, { object, ...paging })))
+    if (metadata[OURS] === true && (metadata[BY] ?? file) === file) ids.push(id);
   return ids;
 }
 

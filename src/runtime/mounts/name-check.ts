@@ -2,6 +2,7 @@
 
 import type { Actor } from '../../model/actions.ts';
 import type { Persona } from '../../model/resources.ts';
+import { everyRow } from '../../model/values/every-row.ts';
 import { type KnownNames, unknownNames } from '../../policy/rules/mentions.ts';
 import { problemLine } from '../../policy/rules/problems.ts';
 import type { ReloadablePolicy } from '../../policy/rules/reload.ts';
@@ -59,10 +60,7 @@ function only<T>(sections: Readonly<Record<string, T>>, name: string | undefined
 
 async function personas(bridge: Bridge, actor: Actor): Promise<readonly (Persona & Row)[]> {
   const found: (Persona & Row)[] = [];
-  for (let after: string | undefined; ; ) {
-    const page = await bridge.list<Persona & Row>(actor, { object: 'persona', limit: 200, ...(after && { after }) });
-    found.push(...page.data);
-    if (!page.next) return found;
-    after = page.next;
-  }
+  const all = everyRow((paging) => bridge.list<Persona & Row>(actor, { object: 'persona', ...paging }));
+  for await (const persona of all) found.push(persona);
+  return found;
 }

@@ -7,7 +7,6 @@ import { createCommits } from './commit/commits.ts';
 import type { Database } from './database.ts';
 import { createFollowing } from './follow/follow.ts';
 import { createRangeReader } from './follow/ranges.ts';
-import { createRecentEvents } from './follow/recent-events.ts';
 import { createRows } from './rows.ts';
 import { compareRows } from './upkeep/compare.ts';
 import { rebuildRows } from './upkeep/rebuild.ts';
@@ -43,24 +42,16 @@ export function createStore(database: Database, options: EngineOptions): EngineS
   const reading = createRangeReader(log, lockTimeout);
   const rows = createRows(database);
   const writer = createWriter(database, lockTimeout, logger);
-  const recentEvents = createRecentEvents();
-  const following = createFollowing({ database, reading, recentEvents, queueSize, pollMs });
+  const following = createFollowing({ database, reading, queueSize, pollMs });
   const batches = createBatches({ lookups: database.lookups, rows, projector });
   const commits = createCommits({
     database,
-    batches: { ...batches, forget },
+    batches,
     clock,
     writer,
     lockTimeoutMs: timeoutMs,
-    written(batch) {
-      recentEvents.add(batch);
-      following.publish(batch.first, batch.events);
-    },
+    written: ({ first, events }) => following.publish(first, events),
   });
-  function forget(): void {
-    batches.forget();
-    recentEvents.clear();
-  }
   const blobs = createBlobs(database.blobs, writer);
   const retain = createRetain({ database, projector, writer, clock });
 
@@ -99,14 +90,7 @@ export function createStore(database: Database, options: EngineOptions): EngineS
   return {
     commit: commits.commit,
     read: (range) => guarded(reading.read(range)),
-    follow({ stream, after, kinds }, signal) {
-      try {
-        commits.check();
-      } catch (thrown) {
-        return refused(errors.reading(thrown));
-      }
-      return following.follow(stream, after, signal, kinds);
-    },
+    follow: ({ stream, after, kinds }, signal) => following.follow(stream, after, signal, kinds),
     event: (id) =>
       look(async () => {
         const text = await log.text(position(id) ?? -1);
@@ -153,12 +137,7 @@ export function createStore(database: Database, options: EngineOptions): EngineS
     blob: (sha256, range) => look(() => blobs.get(sha256, range)),
     hasBlob: (sha256) => look(() => blobs.has(sha256)),
     lease: (name) => look(() => database.lease(name)),
-    retain: (before) =>
-      inTurn(async () => {
-        const done = await retain(before);
-        recentEvents.clear();
-        return done;
-      }),
+    retain: (before) => inTurn(() => retain(before)),
     rebuild: () =>
       inTurn(async () => {
         await rebuildRows(database, projector, writer);
@@ -172,14 +151,5 @@ export function createStore(database: Database, options: EngineOptions): EngineS
       closing ??= close();
       return closing;
     },
-  };
-}
-
-/** Rejects at the first `next()`, as an iterable should. */
-function refused(reason: unknown): AsyncIterable<CoreEvent> {
-  return {
-    [Symbol.asyncIterator]: () => ({
-      next: () => Promise.reject(reason),
-    }),
   };
 }

@@ -4,6 +4,7 @@ import { type CoreEvent, type EventDraft, vendorEvent } from '../../../src/model
 import type { Fault } from '../../../src/model/faults.ts';
 import type { Receipt } from '../../../src/model/receipt.ts';
 import type { ChainHead, SealedReceipt, Store } from '../../../src/ports/index.ts';
+import { eventually } from '../../support/eventually.ts';
 
 /** An event as core writes them: inside a task, with the task as its resource. */
 export function taskEvent(
@@ -96,5 +97,5 @@ export function watch(events: AsyncIterable<CoreEvent>): { seen: CoreEvent[]; ov
 }
 
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
+  await eventually(condition);
 }

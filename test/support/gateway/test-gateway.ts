@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import type { Settings } from '../../../src/core/bridge.ts';
+import type { Settings } from '../../../src/core/settings.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import type { AskRecord } from '../../../src/model/asks.ts';
 import type { CommandBody, CommandEnvelope, CommandKind, CommandOf } from '../../../src/model/commands.ts';

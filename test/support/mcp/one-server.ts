@@ -25,6 +25,7 @@ export interface ModernMore {
   readonly headers?: Record<string, string>;
   readonly meta?: Loose;
   readonly id?: number | string;
+  readonly begun?: () => void;
   readonly signal?: AbortSignal;
   frame?(frame: Loose): boolean | undefined | Promise<boolean | undefined>;
 }
@@ -85,6 +86,7 @@ export async function openScene(input: SceneOptions = {}): Promise<Scene> {
         },
       },
       ...(asking.frame && { frame: asking.frame }),
+      ...(asking.begun && { begun: asking.begun }),
       ...(asking.signal && { signal: asking.signal }),
     });
   }

@@ -18,6 +18,8 @@ export interface Exchange {
   readonly body?: Loose | string;
   /** Each frame of a stream as it comes; true ends the exchange from our side. */
   frame?(frame: Loose): boolean | undefined | Promise<boolean | undefined>;
+  /** Called when the headers of the answer have come. */
+  begun?(): void;
   /** Hangs up. */
   readonly signal?: AbortSignal;
 }
@@ -25,7 +27,7 @@ export interface Exchange {
 /** Settles when the answer is whole, or when a frame was the last one wanted. */
 export function exchange(
   url: string,
-  { method = 'POST', headers = {}, body, frame, signal }: Exchange,
+  { method = 'POST', headers = {}, body, frame, begun, signal }: Exchange,
 ): Promise<Received> {
   const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
   return new Promise((resolve, reject) => {
@@ -41,6 +43,7 @@ export function exchange(
     });
     sent.once('error', reject);
     sent.once('response', (response) => {
+      begun?.();
       read(response, frame).then((frames) => {
         sent.destroy();
         const type = String(response.headers['content-type'] ?? '').split(';')[0] as string;

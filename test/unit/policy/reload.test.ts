@@ -30,7 +30,7 @@ describe('reloading on request', () => {
 
   test('before the first policy the answer is no', () => {
     const { policy } = setUp(ALLOW);
-    expect(policy.judge(write)).toMatchObject({
+    expect(policy.inForce().judge(write)).toMatchObject({
       verdict: 'block',
       code: 'policy_error',
       reason: 'no policy is in force yet, which counts as no',
@@ -40,11 +40,15 @@ describe('reloading on request', () => {
     const { policy, changes, put } = setUp(ALLOW);
     const first = await policy.reload();
     expect(first).toEqual({ outcome: 'loaded', version: expect.stringMatching(/^sha256:/), rules: 1, errors: [] });
-    expect(policy.judge(write)).toMatchObject({ verdict: 'allow', engine: 'cedar', policy_version: first.version });
+    expect(policy.inForce().judge(write)).toMatchObject({
+      verdict: 'allow',
+      engine: 'cedar',
+      policy_version: first.version,
+    });
     put(BLOCK);
     const second = await policy.reload();
     expect(second.version).not.toBe(first.version);
-    expect(await policy.decide(write, new AbortController().signal)).toMatchObject({
+    expect(await policy.inForce().decide(write, new AbortController().signal)).toMatchObject({
       verdict: 'block',
       policy_version: second.version,
     });
@@ -63,7 +67,7 @@ describe('reloading on request', () => {
       refused: expect.stringMatching(/^sha256:/),
       errors: [{ file: 'rules.yaml', rule: 'bad', line: 1, column: 20 }],
     });
-    expect(policy.judge(write)).toMatchObject({ verdict: 'allow', policy_version: version });
+    expect(policy.inForce().judge(write)).toMatchObject({ verdict: 'allow', policy_version: version });
     put(ALLOW);
     expect(await policy.reload()).toMatchObject({ outcome: 'loaded', version, errors: [] });
     expect(changes.map(({ outcome }) => outcome)).toEqual(['loaded', 'refused', 'loaded']);
@@ -71,13 +75,13 @@ describe('reloading on request', () => {
   test('a bad first policy leaves the answer at no', async () => {
     const { policy, changes } = setUp(BROKEN);
     expect(await policy.reload()).toMatchObject({ outcome: 'refused', version: undefined });
-    expect(policy.judge(write).verdict).toBe('block');
+    expect(policy.inForce().judge(write).verdict).toBe('block');
     expect(changes).toHaveLength(1);
   });
   test('an empty policy asks', async () => {
     const { policy } = setUp('');
     await policy.reload();
-    expect(policy.judge(write)).toMatchObject({ verdict: 'escalate', code: 'no_rule' });
+    expect(policy.inForce().judge(write)).toMatchObject({ verdict: 'escalate', code: 'no_rule' });
   });
   test('sources that cannot be read at all are a refusal', async () => {
     const changes: PolicyChange[] = [];
@@ -121,7 +125,7 @@ describe('a source that changes while it is read', () => {
       onChange: (change) => changes.push(change),
     });
     expect((await policy.reload()).outcome).toBe('loaded');
-    expect(policy.judge(write).rule_id).toBe('shut');
+    expect(policy.inForce().judge(write).rule_id).toBe('shut');
     expect(changes).toHaveLength(1);
   });
   test('is refused when it never does', async () => {
@@ -134,7 +138,7 @@ describe('a source that changes while it is read', () => {
       outcome: 'refused',
       errors: [{ message: 'the policy keeps changing while it is being read' }],
     });
-    expect(policy.judge(write).verdict).toBe('block');
+    expect(policy.inForce().judge(write).verdict).toBe('block');
   });
   test('the caller during a load gets the next one', async () => {
     let text = ALLOW;
@@ -159,7 +163,7 @@ describe('a source that changes while it is read', () => {
     release();
     expect((await first).outcome).toBe('loaded');
     expect((await second).version).toBe((await third).version);
-    expect(policy.judge(write).rule_id).toBe('shut');
+    expect(policy.inForce().judge(write).rule_id).toBe('shut');
   });
 });
 
@@ -178,7 +182,7 @@ describe('watching files', () => {
     await policy.reload();
   };
   const decides = (rule: string) =>
-    vi.waitFor(() => expect(policy.judge(write).rule_id).toBe(rule), { timeout: 10_000 });
+    vi.waitFor(() => expect(policy.inForce().judge(write).rule_id).toBe(rule), { timeout: 10_000 });
   beforeEach(async () => {
     dir = await mkdtemp(join(tmpdir(), 'policy-'));
   });
@@ -214,7 +218,7 @@ describe('watching files', () => {
     await start(path, [path]);
     await writeFile(path, BROKEN);
     await vi.waitFor(() => expect(changes.at(-1)?.outcome).toBe('refused'), { timeout: 10_000 });
-    expect(policy.judge(write).rule_id).toBe('open');
+    expect(policy.inForce().judge(write).rule_id).toBe('open');
     await writeFile(path, BLOCK);
     await decides('shut');
   });
@@ -224,7 +228,7 @@ describe('watching files', () => {
     await start(path, [path]);
     await unlink(path);
     await vi.waitFor(() => expect(changes.at(-1)?.outcome).toBe('refused'), { timeout: 10_000 });
-    expect(policy.judge(write).rule_id).toBe('open');
+    expect(policy.inForce().judge(write).rule_id).toBe('open');
   });
   test('a directory', async () => {
     const path = join(dir, 'own.yaml');

@@ -4,9 +4,6 @@ import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../../src/model/events.ts';
 import type { Json } from '../../../src/model/schema.ts';
 import { buildEvent, kindFilter } from '../../../src/store/engine/commit/event.ts';
-import { emptyWriteSet } from '../../../src/store/engine/commit/write-set.ts';
-import { pack, unpack } from '../../../src/store/sqlite/writing/packed-rows.ts';
-import { tableRowsOf } from '../../../src/store/sqlite/writing/table-rows.ts';
 import { sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
 const home = sqliteHome();
@@ -86,21 +83,6 @@ describe('the text of an event', () => {
         expect(kindFilter([`${wanted.event}x`, `x${wanted.event}`])(encoded)).toBe(false);
       }),
       { numRuns: 500 },
-    );
-  });
-});
-
-describe('a write set that crosses to another thread', () => {
-  test('comes out as it went in, whatever is on it', () => {
-    const column = fc.oneof(fc.string({ unit: 'binary' }), fc.double({ noNaN: true }), fc.integer(), fc.constant(null));
-    const none = tableRowsOf(emptyWriteSet());
-    const lists = Object.keys(none);
-    const writeSets = fc.record(Object.fromEntries(lists.map((list) => [list, fc.array(column)])));
-    fc.assert(
-      fc.property(writeSets, (values) => {
-        const writeSet = { ...none, ...values };
-        expect(unpack(structuredClone(pack(writeSet)))).toEqual(writeSet);
-      }),
     );
   });
 });

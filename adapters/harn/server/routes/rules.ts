@@ -7,6 +7,7 @@ import { RULE_SCOPES } from '../../../../mappings/harn-2026-10-11.ts';
 import {
   type Actor,
   canonicalJson,
+  everyRow,
   Fault,
   type JsonObject,
   type PermissionRule,
@@ -208,14 +209,10 @@ export function rememberedRules({ bridge, deps }: RouteContext): RememberedRules
     requireSound,
     async all(actor) {
       const found: RuleRow[] = [];
-      for (let after: string | undefined; ; ) {
-        const query = { object: 'permission_rule', limit: 200, ...(after && { after }) };
-        const { data, next } = await bridge.list<RuleRow>(actor, query);
-        // Resources declared without a tenant are shown to all tenants; rules are shown only to their own.
-        found.push(...data.filter(({ tenant_id }) => (tenant_id ?? null) === (actor.tenant_id ?? null)));
-        if (!next) return found;
-        after = next;
-      }
+      const all = everyRow((paging) => bridge.list<RuleRow>(actor, { object: 'permission_rule', ...paging }));
+      // Resources declared without a tenant are shown to all tenants; rules are shown only to their own.
+      for await (const rule of all) if ((rule.tenant_id ?? null) === (actor.tenant_id ?? null)) found.push(rule);
+      return found;
     },
     async create(call, rule, metadata, id) {
       await requireSound(call, rule);

@@ -1,6 +1,6 @@
 /** Conversations: opened, written to, forked, cut back, closed. */
 
-import { type CommandBody, Fault, isReplay, isTerminal, type Row, type Task } from '../../../../src/index.ts';
+import { type CommandBody, everyRow, Fault, isReplay, isTerminal, type Row, type Task } from '../../../../src/index.ts';
 import type { Wire } from '../../revisions/schemas.ts';
 import type { NewerWire } from '../../revisions/schemas-2026-10-11.ts';
 import { toWireList, toWireSession } from '../../translate.ts';
@@ -149,17 +149,9 @@ async function replaySession({ bridge }: RouteContext, call: Call) {
   const { override, metadata, ...request } = body as Wire<'ReplaySessionRequest'>;
   await bridge.view(actor, 'session', session_id);
   const sources: (Task & Row)[] = [];
-  let after: string | undefined;
-  do {
-    const page = await bridge.list<Task & Row>(actor, {
-      object: 'task',
-      where: { session_id },
-      limit: 200,
-      ...(after && { after }),
-    });
-    sources.push(...page.data.filter((task) => !isReplay(task)));
-    after = page.next;
-  } while (after);
+  const query = { object: 'task', where: { session_id } };
+  for await (const task of everyRow((paging) => bridge.list<Task & Row>(actor, { ...query, ...paging })))
+    if (!isReplay(task)) sources.push(task);
   const running = sources.find(({ status }) => !isTerminal(status));
   if (running) throw new Fault('conflict', `task ${running.id} of this session has not ended`);
 

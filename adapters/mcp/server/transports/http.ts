@@ -10,10 +10,14 @@ import { asFault, asText, Fault, isObject, type JsonObject, type Logger } from '
 import { readJson } from '../../../../src/transport/http/body.ts';
 import { timesSent } from '../../../../src/transport/http/headers.ts';
 import { isStrictId } from '../../../../src/transport/json-rpc/messages.ts';
-import { Stop } from '../../../../src/transport/light-abort-signal.ts';
+import { Stop, type StopSignal } from '../../../../src/transport/light-abort-signal.ts';
 import { traceMembers, traceParentOf } from '../../../../src/transport/outbound/trace-context.ts';
+import { openSse, type SseStream, sseFrame } from '../../../../src/transport/sse/write.ts';
 import { clientFrameTrouble } from '../../frame-rules.ts';
 import {
+  answerTo,
+  type Frame,
+  type FrameOutcome,
   failed,
   type Id,
   isNotice,
@@ -27,8 +31,7 @@ import {
 import { readHeader } from '../../header-values.ts';
 import { type Caller, personOf } from '../caller.ts';
 import { batchTrouble } from './batch.ts';
-import { createLegacySessions, type LegacyClient, refuse } from './legacy-sessions.ts';
-import { createReply, type Reply, writeJson } from './reply.ts';
+import { createLegacySessions, type LegacyClient, refuse, writeJson } from './legacy-sessions.ts';
 
 export interface HttpHandler {
   handle(request: IncomingMessage, response: ServerResponse, who: LegacyClient): Promise<void> | void;
@@ -144,6 +147,54 @@ export function createHttpHandler({ bodyLimit, ...options }: HttpHandlerOptions)
   }
 
   return { handle, close: () => legacy.close() };
+}
+
+/**
+ * One answer over HTTP: a JSON body when nothing has to be sent before it; a stream as soon as something has, or when the answer
+ * takes longer than `silenceMs`, so that the connection is not silent.
+ */
+interface Reply {
+  send(frame: Frame): void;
+  finish(id: Id, outcome: FrameOutcome, status: number): void;
+  /** Fires when the client has disconnected. */
+  readonly gone: StopSignal;
+}
+
+function createReply(response: ServerResponse, silenceMs: number): Reply {
+  const gone = new Stop();
+  let stream: SseStream | undefined;
+  let over = false;
+  const timer = setTimeout(streaming, silenceMs).unref();
+
+  function streaming(): SseStream {
+    clearTimeout(timer);
+    if (!stream) {
+      stream = openSse(response);
+      // Headers alone do not keep a client from timing out.
+      stream.write(': working\n\n');
+    }
+    return stream;
+  }
+
+  response.once('close', () => {
+    clearTimeout(timer);
+    if (!over) gone.abort();
+  });
+
+  return {
+    gone,
+    send(frame) {
+      if (!over && !response.destroyed) streaming().write(sseFrame({ event: 'message', data: JSON.stringify(frame) }));
+    },
+    finish(id, outcome, status) {
+      over = true;
+      clearTimeout(timer);
+      if (response.destroyed) return;
+      const text = JSON.stringify(answerTo(id, outcome));
+      if (stream) stream.close(sseFrame({ event: 'message', data: text }));
+      else writeJson(response, status, text);
+    },
+  };
 }
 
 const ACCEPT_STREAM = 'Not Acceptable: Client must accept text/event-stream';

@@ -17,7 +17,6 @@ import { scopeOf } from '../caller.ts';
 import type { EndpointHandler } from '../endpoint.ts';
 import { asksAnything, batchTrouble, takeBatch } from './batch.ts';
 import { createLegacyClientSession, type LegacyClientSession } from './legacy-session.ts';
-import { writeJson } from './reply.ts';
 import { createSessionLimit } from './session-limit.ts';
 import { createStreams, type Stream, type Streams } from './streams.ts';
 
@@ -270,4 +269,19 @@ function owner(actor: Actor, endpoint: string): string {
 
 export function refuse(response: ServerResponse, status: number, code: number, message: string): void {
   writeJson(response, status, JSON.stringify({ jsonrpc: '2.0', id: null, ...failed(code, message) }));
+}
+
+export function writeJson(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    ...headers,
+    ...(!response.req.complete && { connection: 'close' }),
+  });
+  response.end(text);
 }

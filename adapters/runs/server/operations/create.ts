@@ -4,6 +4,7 @@
  */
 import {
   type Actor,
+  everyRow,
   isObject,
   type Json,
   type JsonObject,
@@ -62,17 +63,12 @@ export function createRun(context: RouteContext): (call: Call) => Promise<Reply>
   }
 
   async function findAttempt(actor: Actor, sessionId: string, key: string): Promise<Task | undefined> {
-    let after: string | undefined;
-    for (;;) {
-      const where = { session_id: sessionId };
-      const page = await bridge.list<Task & Row>(actor, { object: 'task', where, limit: 200, ...(after && { after }) });
-      const found = page.data.find((task) => {
-        const metadata = runMetadataOf(task);
-        return metadata?.key === key && metadata.attempt === 1 && !task.parent_task_id;
-      });
-      if (found || !page.next) return found;
-      after = page.next;
+    const query = { object: 'task', where: { session_id: sessionId } };
+    for await (const task of everyRow((paging) => bridge.list<Task & Row>(actor, { ...query, ...paging }))) {
+      const metadata = runMetadataOf(task);
+      if (metadata?.key === key && metadata.attempt === 1 && !task.parent_task_id) return task;
     }
+    return undefined;
   }
 
   function sameRequest(task: Task, digest: string): Task {

@@ -8,6 +8,7 @@ import { viewQuestion } from '../../../inbox/question-view.ts';
 import type { AskRecord, PendingAct } from '../../../model/asks.ts';
 import { asFault, Fault } from '../../../model/faults.ts';
 import type { JsonObject } from '../../../model/schema.ts';
+import { everyRow } from '../../../model/values/every-row.ts';
 import { isObject } from '../../../model/values/is-object.ts';
 import type { Row } from '../../../ports/index.ts';
 import { parseStrict } from '../../../receipt/seal/strict-json.ts';
@@ -61,20 +62,12 @@ function withoutActsForAgents({ acts, ...openLog }: OpenLog): OpenLog {
 async function showOpen({ store, acts }: OpenLog, { json, ...options }: ApprovalsOptions): Promise<Set<string>> {
   const again = calledAgain(options);
   const shown = new Set<string>();
-  for (let after: string | undefined; ; ) {
-    const page = await store.list<Ask>({
-      object: 'ask',
-      where: { state: 'open' },
-      limit: 200,
-      ...(after && { after }),
-    });
-    for (const ask of page) {
-      shown.add(ask.id);
-      process.stdout.write(json ? await inJson(ask, acts) : await lines(ask, again, acts));
-    }
-    after = page.at(-1)?.id;
-    if (page.length < 200 || !after) return shown;
+  const open = { object: 'ask', where: { state: 'open' } };
+  for await (const ask of everyRow((paging) => store.list<Ask>({ ...open, ...paging }))) {
+    shown.add(ask.id);
+    process.stdout.write(json ? await inJson(ask, acts) : await lines(ask, again, acts));
   }
+  return shown;
 }
 
 interface Watching {

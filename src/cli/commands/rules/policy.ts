@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { asFault } from '../../../model/faults.ts';
 import type { Persona } from '../../../model/resources.ts';
+import { everyRow } from '../../../model/values/every-row.ts';
 import type { CompiledPolicies } from '../../../policy/cedar/compiled.ts';
 import { loadPolicies } from '../../../policy/rules/load.ts';
 import { unknownNames } from '../../../policy/rules/mentions.ts';
@@ -72,12 +73,9 @@ async function requireNames(config: Config, { mentions }: CompiledPolicies, opti
 /** Personas created through the API, besides those of the configuration. */
 async function personasIn(store: Pick<Store, 'list'>): Promise<readonly (Persona & Row)[]> {
   const found: (Persona & Row)[] = [];
-  for (;;) {
-    const after = found.at(-1)?.id;
-    const page = await store.list<Persona & Row>({ object: 'persona', limit: 200, ...(after && { after }) });
-    found.push(...page);
-    if (page.length < 200) return found;
-  }
+  const all = everyRow((paging) => store.list<Persona & Row>({ object: 'persona', ...paging }));
+  for await (const persona of all) found.push(persona);
+  return found;
 }
 
 /** The files of the rules in force, in the order they were read. */

@@ -38,12 +38,8 @@ export interface Batch {
   release(): void;
   readonly events: readonly CoreEvent[];
   readonly first: number;
-  /** Ids created for units of this batch. */
-  readonly born: ReadonlySet<string>;
   /** The results that the next batch needs before this one is on disk. */
   readonly left: Left;
-  /** Total length of the events' texts. */
-  readonly chars: number;
   readonly tip: Tip;
   readonly empty: boolean;
 }
@@ -265,13 +261,7 @@ export function createBatches({ lookups, rows, projector }: BatchDeps): Batches 
       release,
       events,
       first,
-      born,
       left: { rows: seen, receipts: sealer, answers },
-      get chars() {
-        let chars = 0;
-        for (let at = 4; at < values.length; at += 5) chars += (values[at] as string).length;
-        return chars;
-      },
       get tip() {
         return events.length > 0 ? { position: first + events.length - 1, at: now } : tip;
       },

@@ -2,13 +2,12 @@
  * Delivers past events, then live ones, to any number of followers. An event costs the followers of its own streams and no other.
  * Events appended by other processes are found by polling the database's version, only while there are live followers.
  */
-import { type CoreEvent, type Cursor, position, type Stream } from '../../../model/events.ts';
+import type { CoreEvent, Cursor, Stream } from '../../../model/events.ts';
 import type { Database } from '../database.ts';
 import type { Wait } from '../wait.ts';
 import { createAudience } from './audience.ts';
 import { createFollower, type Follower } from './follower.ts';
 import type { RangeReader } from './ranges.ts';
-import type { RecentEvents } from './recent-events.ts';
 
 export interface Following {
   /** `after`: exclusive; undefined is the beginning, `now` the moment of this call. `kinds`: events of other kinds are skipped. */
@@ -25,7 +24,6 @@ export interface Following {
 export interface FollowingDeps {
   readonly database: Database;
   readonly reading: RangeReader;
-  readonly recentEvents: RecentEvents;
   readonly queueSize?: number | undefined;
   readonly pollMs?: number | undefined;
 }
@@ -33,7 +31,7 @@ export interface FollowingDeps {
 const PAGE = 128;
 
 export function createFollowing(deps: FollowingDeps): Following {
-  const { database, reading, recentEvents, queueSize = 1024, pollMs = 20 } = deps;
+  const { database, reading, queueSize = 1024, pollMs = 20 } = deps;
   const { events: log, errors } = database;
   const live = createAudience();
   const everyone = new Set<Follower>();
@@ -123,10 +121,7 @@ export function createFollowing(deps: FollowingDeps): Following {
   }
 
   function startOf(stream: Stream, after: Cursor | 'now' | undefined): Wait<number> {
-    if (after === 'now') return now();
-    if (after === undefined) return recentEvents.start(stream) ?? reading.start(stream, after);
-    const at = position(after);
-    return at !== undefined && recentEvents.holds(at) ? at : reading.start(stream, after);
+    return after === 'now' ? now() : reading.start(stream, after);
   }
 
   /** Follows nothing, but a cursor that is not in this log is an error all the same: doors ask in this way whether it is. */
@@ -165,11 +160,6 @@ export function createFollowing(deps: FollowingDeps): Following {
         errors,
         last: log.last,
         pagesAfter: (at) => reading.pages(stream, at),
-        recentEvents(at) {
-          const found = recentEvents.after(stream, at);
-          // The cache lacks events by other processes that were handed out since.
-          return found && (liveCount === 0 || published <= found.upTo) ? found : undefined;
-        },
         goLive: (self, upTo) => goLive(stream, self, upTo),
         leave: (self) => leave(stream, self),
         ended: (self) => everyone.delete(self),

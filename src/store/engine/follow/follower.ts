@@ -23,8 +23,6 @@ export interface FollowerDeps {
   /** Only events of these kinds are delivered; undefined: all of them. */
   readonly kinds: readonly string[] | undefined;
   pagesAfter(at: number): Pages;
-  /** The events after this position, and up to where, if all of them are in the recent-events cache. */
-  recentEvents(at: number): { readonly events: readonly CoreEvent[]; readonly upTo: number } | undefined;
   /** The last position of the log at this moment. */
   last(): Wait<number>;
   /** All events up to `upTo` have been read: later ones are to be handed over. False: there are more to read already. */
@@ -125,15 +123,6 @@ export function createFollower(deps: FollowerDeps): Follower {
   function serve(): void {
     answer();
     if (looks.length === 0 || live || soon || reading) return;
-    const recent = pages ? undefined : deps.recentEvents(reached);
-    if (recent) {
-      for (const event of recent.events) if (!kinds || kinds.includes(event.event)) queue.push(event);
-      reached = recent.upTo;
-      if (goLive(recent.upTo)) {
-        answer();
-        return;
-      }
-    }
     // A turn of the event loop between pages, so that reading a long past does not block the process.
     soon = setImmediate(readOn);
   }
@@ -146,13 +135,11 @@ export function createFollower(deps: FollowerDeps): Follower {
     }
   }
 
-  function goLive(upTo: number): boolean {
+  function goLive(upTo: number): void {
     live = deps.goLive(follower, upTo);
-    if (live) {
-      reached = upTo;
-      pages = undefined;
-    }
-    return live;
+    if (!live) return;
+    reached = upTo;
+    pages = undefined;
   }
 
   async function readOn(): Promise<void> {

@@ -4,7 +4,6 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openConnection } from '../file/connection.ts';
-import { unpack } from './packed-rows.ts';
 import { createTableWriter } from './table-rows.ts';
 import type { Order, WriterThreadData, WriterThreadReply } from './writer-thread.ts';
 
@@ -25,7 +24,7 @@ function attempt({ after, rows }: Order): WriterThreadReply {
     if (connection.generation() === after) {
       // Before the commit is visible: a look at the file in between must not take it for a foreign one.
       Atomics.store(claimed, 0, after + 1);
-      write(unpack(rows));
+      write(rows);
       connection.commit();
       return 'written';
     }

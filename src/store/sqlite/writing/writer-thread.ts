@@ -8,7 +8,6 @@ import type { Logger } from '../../../ports/index.ts';
 import type { Ahead } from '../../engine/database.ts';
 import type { Connection } from '../file/connection.ts';
 import type { Log } from '../log.ts';
-import { type Packed, pack } from './packed-rows.ts';
 import { type TableRows, tableRowsOf } from './table-rows.ts';
 
 /** What the thread is started with. */
@@ -26,7 +25,7 @@ export interface WriterThreadData {
 export interface Order {
   /** The generation the write set was computed from. If the file has been written to since, the set is void. */
   readonly after: number;
-  readonly rows: Packed;
+  readonly rows: TableRows;
 }
 /** Message from the thread: first that it is ready, then whether each write set was written. */
 export type WriterThreadReply = 'ready' | 'written' | 'not written';
@@ -124,12 +123,11 @@ export function createWriterThread({ connection, log, threshold, maxBytes, logge
     write(writeSet, after) {
       if (!worker || !ready) return undefined;
       const rows = tableRowsOf(writeSet);
-      const packed = pack(rows);
       order = { after, rows };
       connection.expect(after, isOurs);
       // A caller waits for this write: the process must not exit meanwhile.
       worker.ref();
-      worker.postMessage({ after, rows: packed } satisfies Order);
+      worker.postMessage({ after, rows } satisfies Order);
       return new Promise((resolve) => {
         answer = resolve;
       });

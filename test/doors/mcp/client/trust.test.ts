@@ -106,14 +106,17 @@ test('a modern client that hangs up has its call stopped at the server', async (
 test('a call waits for a person for longer than its server may be silent, and its connection with it', async () => {
   const rules = '- { id: ask, when: { kind: tool }, then: ask, say: a person decides }';
   const { modern, asks, gateway, upstream } = await openScene({ rules, config: { timeout_ms: 300 } });
-  const call = modern('tools/call', { name: 'echo', arguments: { text: 'hi' } });
+  let call: ReturnType<typeof modern> | undefined;
+  const began = new Promise<void>((begun) => {
+    call = modern('tools/call', { name: 'echo', arguments: { text: 'hi' } }, { begun });
+  });
   const [ask] = await asks();
-  // Long enough for the answer to have become a stream that is kept awake.
-  await new Promise((resolve) => setTimeout(resolve, 1500));
+  // The answer becomes a stream that is kept awake; that takes longer than the server may be silent.
+  await began;
   const body = { ask_id: ask!.id, approved: true };
   const actor = { id: 'approver', kind: 'person' as const, scopes: ['*'] };
   await gateway.runtime.bridge.submit({ kind: 'ask.answer', actor, body });
-  const received = await call;
+  const received = await call!;
   expect([received.type, outcome(received).result.content]).toEqual([
     'text/event-stream',
     [{ type: 'text', text: 'hi' }],

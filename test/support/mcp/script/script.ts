@@ -2,7 +2,7 @@
  * What the scripted clients of both eras have in common: what they ask, what they answer when asked, and the only things that
  * may differ between a server and the same server behind a gateway, each with its reason.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import { eventually } from '../../eventually.ts';
 import type { Loose } from '../fixture/asking.ts';
 import type { Received } from '../wire-client.ts';
 
@@ -94,13 +94,12 @@ export function record(step: string, { status, type, frames }: Received): Said {
   return { step, status, type, frames };
 }
 
-/** Does it again until what it is for has come. The longest a lost message is waited for is ten seconds. */
+/** Does it again until what it is for has come. */
 export async function until(came: () => boolean, again: () => Promise<unknown>): Promise<void> {
-  for (let tries = 0; tries < 200 && !came(); tries += 1) {
-    await again();
-    if (!came()) await pause(50);
-  }
-  if (!came()) throw new Error('what was waited for never came');
+  await eventually(async () => {
+    if (!came()) await again();
+    return came();
+  });
 }
 
 interface Rewrite {

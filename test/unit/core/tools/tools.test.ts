@@ -105,8 +105,36 @@ test('a server that hangs is waited for once, and not at all for a tool of anoth
   // No time passes here: it would wait for ever for the server that hangs.
   expect((await tools.list()).map(({ name }) => name)).toEqual(['one']);
   expect((await tools.find('one', 'a'))?.server).toBe('a');
-  expect(tools.known('one', 'a')?.server).toBe('a');
+  expect(tools.lastListed('one', 'a')?.server).toBe('a');
   answer([]);
   hangs.list = async () => [skill('late')];
   expect((await tools.list()).map(({ name }) => name)).toEqual(['late', 'one']);
+});
+
+test('a tool that was looked up counts for the act that names it, for as long as its server is mounted', async () => {
+  const [a, b] = [serverOf('a', [skill('one'), skill('two')]), serverOf('b', [skill('one')])];
+  let backends = [a, b];
+  const tools = createTools(
+    () => backends,
+    () => 'hash',
+  );
+  const found = await tools.find('one', 'a');
+  expect(tools.known(found, { tool: 'one', server: 'a' })).toBe(found);
+  expect(tools.known(found, { tool: 'two', server: 'a' })).toBeUndefined();
+  expect(tools.known(found, { tool: 'one', server: 'b' })).toBeUndefined();
+  expect(tools.known(found, { tool: 'one' })).toBeUndefined();
+  expect(tools.known({ skill: skill('one') }, { tool: 'one', server: 'a' })).toBeUndefined();
+  backends = [b];
+  expect(tools.known(found, { tool: 'one', server: 'a' })).toBeUndefined();
+});
+
+test('a door that was handed a tool cannot run it', async () => {
+  const tools = createTools(
+    () => [serverOf('a', [skill('one')])],
+    () => 'hash',
+  );
+  const found = await tools.find('one', 'a');
+  const members = [...Object.values({ ...found }), ...Object.getOwnPropertyNames(Object.getPrototypeOf(found))];
+  expect(members).not.toContain('run');
+  expect(members.filter((member) => typeof member === 'function' || member instanceof Map)).toEqual([]);
 });
