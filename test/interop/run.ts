@@ -5,8 +5,9 @@
  */
 import { spawnSync } from 'node:child_process';
 import { acp } from './acp.ts';
+import { mcp } from './mcp.ts';
 
-const SUITES = { acp } as const;
+const SUITES = { acp, mcp } as const;
 /** Of the system, where it is Linux. */
 const UNSHARE = 'unshare';
 const CUT_OFF = 'TOLLBRIDGE_INTEROP_CUT_OFF';
