@@ -9,6 +9,8 @@ const PYTHON = process.env.TOLLBRIDGE_INTEROP_PYTHON ?? join(ROOT, 'interop/mcp/
 
 export interface Client {
   readonly name: string;
+  /** It speaks 2026-07-28 wherever it can. */
+  readonly newest?: boolean;
   /** The path that has to exist; undefined when a program is missing. */
   needs(): string | undefined;
   /** The command, to which `{command, call}` is appended as JSON. */
@@ -118,7 +120,7 @@ export const CLIENTS: readonly Client[] = [
       ),
   },
   { name: 'Python mcp', needs: () => inPython('mcp'), command: () => python(PYTHON_MCP) },
-  { name: 'Python fastmcp', needs: () => inPython('fastmcp'), command: () => python(PYTHON_FASTMCP) },
+  { name: 'Python fastmcp', newest: true, needs: () => inPython('fastmcp'), command: () => python(PYTHON_FASTMCP) },
   {
     name: 'Inspector CLI',
     needs: () => join(MODULES, '.bin/mcp-inspector'),

@@ -13,9 +13,11 @@ export async function askUnknownTool(
 ): Promise<FrameOutcome> {
   const madeUp = `unknown_${randomBytes(8).toString('hex')}`;
   const outcome = await call({ name: madeUp, arguments: {}, ...(isObject(_meta) && { _meta }) });
-  // A server that has a tool of any name has said nothing about this one.
-  const said = 'error' in outcome || outcome.result.isError === true;
+  // A server that has a tool of any name has said nothing about this one. Some say it in a result that is no error.
+  const text = JSON.stringify(outcome);
+  const denied = text.includes(madeUp) && /unknown|not found|no such/i.test(text.replaceAll(madeUp, ''));
+  const said = 'error' in outcome || outcome.result.isError === true || denied;
   if (!said) return failed(CODES.invalidParams, `Unknown tool: ${asText(name)}`);
   const written = JSON.stringify(asText(name)).slice(1, -1);
-  return JSON.parse(JSON.stringify(outcome).replaceAll(madeUp, () => written)) as FrameOutcome;
+  return JSON.parse(text.replaceAll(madeUp, () => written)) as FrameOutcome;
 }
