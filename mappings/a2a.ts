@@ -165,6 +165,7 @@ export const EXTENSIONS = {
   once: 'urn:tollbridge:a2a:once:v1',
   visibility: 'urn:tollbridge:a2a:visibility:v1',
   pieces: 'urn:tollbridge:a2a:pieces:v1',
+  textAnswers: 'urn:tollbridge:a2a:text-answers:v1',
 } as const;
 
 export interface Operation {

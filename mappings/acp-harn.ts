@@ -2,6 +2,8 @@
  * The Harn profile of the Agent Client Protocol, extensions v1: the members Harn agents add under `_meta.harn`, and the
  * canonical words for them. A client that has not declared the profile gets a standard form, or nothing.
  */
+import type { Effect } from '../src/model/words.ts';
+
 export const CONTRACT = 'https://harnlang.com/spec/harn-extensions/v1';
 export const SCHEMA = 'agentclientprotocol/agent-client-protocol schema v0.12.2';
 export const AGENT_EVENT_SCHEMA = 'https://harnlang.com/spec/harn-extensions/agent-event/v1';
@@ -30,7 +32,7 @@ export interface HarnRow {
 // biome-ignore format: one update per line reads as the page of a specification
 export const HARN_UPDATES = [
   { wire: 'fs_watch', dir: '<->', facts: ['vendor.harn.fs_watch'], fields: ['subscriptionId', 'events'], plain: 'nothing' },
-  { wire: 'handoff', dir: '<->', facts: ['agent.handoff'], fields: ['handoffId', 'artifactId', 'handoff'], plain: 'message' },
+  { wire: 'handoff', dir: '<->', facts: ['agent.handoff'], fields: ['handoffId', 'artifactId', 'handoff'], plain: 'tool_call' },
   { wire: 'hitl_request', dir: '<->', facts: ['task.input_required', 'tool.approval_required'], fields: ['requestId', 'kind', 'payload'], plain: 'question', why: 'becomes a question of ours; a client that has no forms is asked for values this way' },
   { wire: 'hitl_resolved', dir: '<->', facts: ['vendor.harn.hitl_resolved'], fields: ['requestId', 'kind', 'outcome'], plain: 'nothing' },
   { wire: 'log', dir: '<->', facts: ['vendor.harn.log'], fields: ['level', 'message', 'fields'], plain: 'nothing' },
@@ -102,3 +104,18 @@ export const HITL_KINDS: Readonly<Record<string, 'input' | 'approval'>> = {
 
 /** Progress that is only a message; a list of steps is a plan, which the protocol itself defines. */
 export const NARRATION = 'narration';
+
+/** The calls of an agent to its host, and their effects. The effect of a command is that of running it. */
+export const HOST_CALL = 'host/call';
+export const HOST_OPERATIONS: Readonly<Record<string, Effect>> = {
+  'process.exec': 'execute',
+  'process.list_shells': 'read',
+  'process.get_default_shell': 'read',
+  'process.set_default_shell': 'write',
+  'process.shell_invocation': 'read',
+};
+
+/** As the profile advertises them: operations by capability. */
+export const HOST_CAPABILITIES = {
+  process: Object.keys(HOST_OPERATIONS).map((name) => name.slice('process.'.length)),
+};

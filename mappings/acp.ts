@@ -203,7 +203,7 @@ export type UpdateKind = (typeof UPDATES)[number]['wire'];
 export const NOT_UPDATED = {
   ...leaveOut(
     'the answer to the prompt, the dialog of a question, or the update of the call says it',
-    'user.input_submitted user.tool_confirmation user.cancel_requested agent.tool_result tool.approval_required task.submitted task.started task.input_required task.auth_required task.status_changed vendor.tollbridge.ask_opened vendor.tollbridge.ask_closed vendor.tollbridge.ask_used',
+    'user.input_submitted user.tool_confirmation user.cancel_requested agent.tool_result tool.approval_required task.submitted task.started task.input_required task.auth_required task.status_changed vendor.tollbridge.ask_used',
   ),
   ...leaveOut(
     'rendered only where the agent sent an update for it, which is passed on as it came',
@@ -287,6 +287,12 @@ export const OPTIONS = {
   denied: ['reject_once', 'reject_always'],
 } as const;
 export const STANDING_GRANT = 'allow_always';
+
+/**
+ * Agents that pass the text of an error response to a permission request on to their model, by their own names without a scope.
+ * Every other agent tells its model only that the user refused, or ends the turn on an error.
+ */
+export const PASSES_ERRORS_ON: ReadonlySet<string> = new Set(['claude-agent-acp', 'gemini-cli', 'qwen-code']);
 
 /** Modes that decide whether an agent asks at all, where the names are known. */
 export const MODE_TIERS: Readonly<Record<string, AutonomyTier>> = {

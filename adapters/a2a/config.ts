@@ -1,5 +1,5 @@
 /** The configuration of the A2A door, and its defaults. */
-import { Id, NonEmpty, type Static, Type } from '../../src/index.ts';
+import { ClosedWord, Id, NonEmpty, type Static, Type } from '../../src/index.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
@@ -19,7 +19,9 @@ export const configSchema = Type.Object(
     extended_card: Optional(Type.Boolean()),
     /** Accepted media types; all when absent. */
     input_modes: Optional(Type.Array(NonEmpty)),
-    /** Whether a plain "yes" approves. Off by default. */
+    /** The state in which an approval waits for a caller that may give it. `auth_required` keeps its stream open. */
+    approvals: Optional(ClosedWord(['input_required', 'auth_required'])),
+    /** Whether a plain "yes" of any caller approves. Without it, of callers that ask for it. */
     text_approvals: Optional(Type.Boolean()),
     json_limit: Optional(Type.Integer({ minimum: 1024 })),
     stream: Optional(
@@ -68,6 +70,7 @@ export interface A2aSettings {
   readonly legacy: boolean;
   readonly extendedCard: boolean;
   readonly inputModes: readonly string[] | undefined;
+  readonly approvals: 'input_required' | 'auth_required';
   readonly textApprovals: boolean;
   readonly jsonLimit: number;
   readonly keepAliveMs: number;
@@ -92,6 +95,7 @@ export function settingsOf(config: A2aConfig): A2aSettings {
     legacy: config.legacy ?? true,
     extendedCard: config.extended_card ?? true,
     inputModes: config.input_modes,
+    approvals: config.approvals ?? 'input_required',
     textApprovals: config.text_approvals ?? false,
     jsonLimit: config.json_limit ?? 4 * 1024 * 1024,
     keepAliveMs: config.stream?.keep_alive_ms ?? 15_000,

@@ -11,6 +11,7 @@ import {
   CATALOG_VERSION,
   CONTENT_FIELDS,
   CONTRACT,
+  HOST_CAPABILITIES,
   harnRow,
   LATER_TOOL_FIELDS,
   PROVIDER_CATALOG,
@@ -38,6 +39,7 @@ export function harnCapabilities(catalog: boolean): JsonObject {
     toolLifecycleExtensionFields: [...TOOL_FIELDS],
     contentExtensionFields: [...CONTENT_FIELDS],
     extensionMethods: { [AGENT_EVENT]: agentEvent, ...(catalog && { [PROVIDER_CATALOG]: providerCatalog }) },
+    hostCapabilityOperations: HOST_CAPABILITIES,
   };
 }
 
@@ -112,4 +114,16 @@ export function workerEvent(word: unknown): WorkerEvent | undefined {
     .map((piece) => piece.charAt(0).toUpperCase() + piece.slice(1))
     .join('');
   return spelled !== undefined && Object.hasOwn(WORKER_EVENTS, spelled) ? (spelled as WorkerEvent) : undefined;
+}
+
+/** The words of a command that an agent has its host run: a list, a program with arguments, or a line for a shell. */
+export function hostCommand(args: JsonObject, shell = '/bin/sh'): readonly string[] {
+  const words = (value: unknown) =>
+    Array.isArray(value) && value.every((word) => typeof word === 'string') ? value : undefined;
+  const argv = words(args.argv) ?? words(args.command);
+  if (argv) return argv;
+  const line = textOf(args.command) ?? textOf(args.program) ?? textOf(args.script);
+  if (!line) return [];
+  const rest = words(args.args);
+  return rest ? [line, ...rest] : [shell, '-c', line];
 }

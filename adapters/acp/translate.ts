@@ -33,6 +33,14 @@ import { changesIn } from './client/acts/file-changes.ts';
 import { compact, listOf, objectOf, textOf, within } from './shapes.ts';
 import { shownEffect, shownPaths } from './shown-act.ts';
 
+/** Adds the reason of an answer for agents that read it: the protocol itself has no member for it. */
+export function withReason(outcome: JsonObject, answer: Answer): JsonObject {
+  const reason = 'reason' in answer ? answer.reason : undefined;
+  if (!reason) return outcome;
+  const rule = answer.kind === 'denied' ? answer.rule_id : undefined;
+  return withMeta(outcome, OURS, compact({ reason, rule }));
+}
+
 /** Our own members go under this name in `_meta`; other names are not touched. */
 export const OURS = 'tollbridge';
 

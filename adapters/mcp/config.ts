@@ -90,6 +90,8 @@ export const configSchema = Type.Object(
     servers: Optional(Type.Array(NonEmpty)),
     /** Whether the common address has agents as tools. */
     agents: Optional(Type.Boolean()),
+    /** The common address has three tools that search, describe and call the others, as `<path>/_search` always has. */
+    tool_search: Optional(Type.Boolean()),
     /** The gateway's address as clients and their authorization servers know it, when it is behind a proxy. */
     public_url: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' })),
     /** Authorization servers that issue tokens for the gateway. */
@@ -123,6 +125,7 @@ export function settingsOf(config: McpConfig) {
     persona: config.persona,
     servers: config.servers,
     agents: config.agents ?? true,
+    toolSearch: config.tool_search ?? false,
     publicUrl: config.public_url?.replace(/\/$/, ''),
     authorizationServers: config.authorization_servers ?? [],
     sse: config.sse ?? false,

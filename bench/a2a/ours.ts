@@ -1,6 +1,6 @@
 /**
  * Our side: a whole gateway with log, rules, tokens and receipts, the A2A door, and an agent that says so many pieces. Prints its
- * port and its token; `SIGTERM` ends it in order.
+ * port, its token and the file of its log; `SIGTERM` ends it in order.
  */
 import { settingsOf } from '../../adapters/a2a/config.ts';
 import { a2aDoor } from '../../adapters/a2a/server/door.ts';
@@ -34,7 +34,7 @@ const talker: AgentBackend = {
   },
 };
 
-const { runtime, deps, listen, close } = await openHost(talker);
+const { runtime, deps, log, listen, close } = await openHost(talker);
 const home = { object: 'workspace' as const, body: { name: 'w', root: 'tollbridge://w' } };
 await runtime.bridge.submit({ kind: 'resource.create', actor: ANA, body: home });
 const door = await a2aDoor(settingsOf({}), deps).open(runtime.bridge);
@@ -43,4 +43,4 @@ process.once('SIGTERM', async () => {
   await close();
   process.exit(0);
 });
-console.log(`${new URL(await listen()).port} ${TOKEN}`);
+console.log(`${new URL(await listen()).port} ${TOKEN} ${log}`);

@@ -1,6 +1,6 @@
 /**
- * Our side, as it is run for real: the gateway with rules, durable log, receipts and tokens. Prints its port and its token;
- * `SIGTERM` ends it in order.
+ * Our side, as it is run for real: the gateway with rules, durable log, receipts and tokens. Prints its port, its token and the file
+ * of its log; `SIGTERM` ends it in order.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,4 +21,4 @@ process.once('SIGTERM', async () => {
   await rm(dir, { recursive: true, force: true });
   process.exit(0);
 });
-console.log(`${new URL(gateway.url).port} ${gateway.token}`);
+console.log(`${new URL(gateway.url).port} ${gateway.token} ${join(dir, 'data', 'log.db')}`);

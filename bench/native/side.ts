@@ -48,6 +48,8 @@ export async function openHost(agent: AgentBackend) {
   return {
     runtime: runtime,
     deps,
+    /** The file of the log. */
+    log: join(dir, 'log.db'),
     /** Once the doors are open; answers with the address. */
     listen: async () => (await http.listen()).url,
     async close() {

@@ -6,6 +6,8 @@ export interface Started {
   readonly port: number;
   /** For those who ask who is there. */
   readonly token?: string;
+  /** The file of its log, where it has one. */
+  readonly log?: string;
   readonly pid: number;
   close(): void;
 }
@@ -14,15 +16,15 @@ export function started(child: ChildProcess, port: number): Started {
   return { port, pid: child.pid as number, close: () => void child.kill() };
 }
 
-/** Started by Node, or by another one that is named. The first line it prints is its port, and its token if it has one. */
+/** Started by Node, or by another one that is named. The first line it prints is its port, and its token and its log if it has them. */
 export async function startSide(args: readonly string[], node: string = process.execPath): Promise<Started> {
   const child = spawn(node, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const line = await new Promise<string>((resolve, reject) => {
     child.stdout.setEncoding('utf8').once('data', resolve);
     child.once('exit', () => reject(new Error(`${child.spawnargs.join(' ')} did not start`)));
   });
-  const [port, token] = line.trim().split(' ');
-  return { ...started(child, Number(port)), ...(token && { token }) };
+  const [port, token, log] = line.trim().split(' ');
+  return { ...started(child, Number(port)), ...(token && { token }), ...(log && { log }) };
 }
 
 /** What it holds in memory, in MiB. */

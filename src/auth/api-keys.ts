@@ -31,6 +31,8 @@ const KeyRecord = Type.Object({
     scopes: Type.Array(NonEmpty),
     /** Absent: every door, as for keys made before this member existed. */
     doors: Optional(Type.Array(NonEmpty)),
+    /** Absent: every agent. */
+    agents: Optional(Type.Array(NonEmpty)),
   }),
   /** The preset it was made from, shown in lists of keys. */
   preset: Optional(NonEmpty),

@@ -30,6 +30,7 @@ const SessionRecord = Type.Object({
     tenant_id: Optional(NonEmpty),
     workspaces: Optional(Type.Array(Id)),
     scopes: Type.Array(NonEmpty),
+    agents: Optional(Type.Array(NonEmpty)),
   }),
   /** The API key it was opened with: the session ends when the key does. */
   key_id: Optional(NonEmpty),

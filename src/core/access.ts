@@ -77,6 +77,11 @@ export function holds(actor: Actor, scope: string): boolean {
   return actor.scopes.includes(`${family}:*`);
 }
 
+/** Whether the actor may give work to this agent. */
+export function mayCall({ agents }: Actor, name: string): boolean {
+  return agents?.includes(name) ?? true;
+}
+
 /** Whether the actor sees other principals' work. */
 export function seesOthers(actor: Actor): boolean {
   return actor.kind === 'system' || holds(actor, 'others:read');

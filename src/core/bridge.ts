@@ -2,6 +2,7 @@
  * Joins the parts of core into the bridge between doors and backends: doors submit commands and read everything from the log. This
  * file only wires; each part is one idea with its dependencies handed in.
  */
+import type { Actor } from '../model/actions.ts';
 import { COMMANDS, type Command, type CommandKind } from '../model/commands.ts';
 import type { CoreEvent } from '../model/events.ts';
 import { asFault, Fault } from '../model/faults.ts';
@@ -10,8 +11,17 @@ import type { Json } from '../model/schema.ts';
 import { check } from '../model/validate.ts';
 import { asText } from '../model/values/as-text.ts';
 import type { AutonomyTier } from '../model/words.ts';
-import type { Accepted, AgentBackend, Bridge, Committed, LimitPassed, Row, ToolBackend } from '../ports/index.ts';
-import { createAccess, holds, requireCommandScope, requireReadScope } from './access.ts';
+import type {
+  Accepted,
+  AgentBackend,
+  AgentTerms,
+  Bridge,
+  Committed,
+  LimitPassed,
+  Row,
+  ToolBackend,
+} from '../ports/index.ts';
+import { createAccess, holds, mayCall, requireCommandScope, requireReadScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
 import { actionHandlers, createActs } from './actions/execute.ts';
@@ -24,6 +34,7 @@ import { createAsks } from './approvals/asks.ts';
 import { createChangedActs } from './approvals/changed-acts.ts';
 import { createWholeActs, inMemory } from './approvals/whole-acts.ts';
 import { artifactHandlers } from './commands/artifact-changes.ts';
+import { createAskedSession } from './commands/asked-session.ts';
 import { branchHandlers } from './commands/branches.ts';
 import { declaredHandlers } from './commands/declared.ts';
 import { createDeliveries } from './commands/deliveries.ts';
@@ -44,8 +55,11 @@ import { type CoreDeps, DEFAULTS, type Settings } from './settings.ts';
 import { createEndings, type Endings } from './tasks/end-task.ts';
 import { type Recovered, recover } from './tasks/recovery.ts';
 import { createRunner } from './tasks/runner.ts';
+import { createSubmit } from './tasks/submit.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
 import { createAcceptedEffects } from './tools/accepted.ts';
+import { createCallCounts } from './tools/call-counts.ts';
+import { limitCalls } from './tools/call-limits.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
 import { createPins } from './tools/pins.ts';
@@ -68,6 +82,7 @@ export interface Core {
 export interface Remounted {
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
+  readonly terms?: ReadonlyMap<string, AgentTerms>;
   /** For work without a persona; unchanged when absent. */
   readonly defaultTier?: AutonomyTier;
 }
@@ -77,8 +92,19 @@ export function createCore(deps: CoreDeps): Core {
   const settings: Settings = { ...DEFAULTS, ...deps.settings };
   const backends = new Map(deps.backends.map((backend) => [backend.name, backend]));
   /** State that changes while work runs. Only `remount` and `reconsider` write it; all other code reads it each time. */
-  const mounted = { tools: deps.tools, defaultTier: settings.defaultTier, revision: 0 };
-  const defaultAgent = () => settings.defaultAgent ?? backends.keys().next().value;
+  const mounted = {
+    tools: deps.tools,
+    terms: deps.terms ?? NO_TERMS,
+    defaultTier: settings.defaultTier,
+    revision: 0,
+  };
+  /** The agent for work that names none: the default one, or the first one that this actor may call. */
+  const defaultAgent = (actor: Actor) => {
+    const chosen = settings.defaultAgent ?? backends.keys().next().value;
+    if (chosen === undefined || mayCall(actor, chosen)) return chosen;
+    return [...backends.keys()].find((name) => mayCall(actor, name));
+  };
+  const offReason = (agent: string) => mounted.terms.get(agent)?.off ?? deps.switchedOff?.(agent);
   const instance = ids.next('instance');
   const closing = new AbortController();
   let held: { close(): Promise<void> } | undefined;
@@ -127,6 +153,7 @@ export function createCore(deps: CoreDeps): Core {
   const tools = createTools(() => mounted.tools, hash, logger);
   const pins = createPins({ ...context, tools });
   const effectOf = createAcceptedEffects(store, hash);
+  const counts = createCallCounts();
   const sessionInputs = createSessionInputs({
     access,
     clock,
@@ -135,7 +162,11 @@ export function createCore(deps: CoreDeps): Core {
   });
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
   const judge = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest });
-  const decide = requireRoom(pins.guard(judge), store, settings.resultLimits);
+  const limited = limitCalls(judge, {
+    limitOf: (server, tool) => mounted.tools.find(({ name }) => name === server)?.limit?.(tool),
+    now: () => Date.parse(clock.now()),
+  });
+  const decide = requireRoom(pins.guard(limited), store, settings.resultLimits);
   const gate: Gate = (action, withinMs, tool) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => decide(action, withinMs, tool)) : decide(action, withinMs, tool);
@@ -148,7 +179,8 @@ export function createCore(deps: CoreDeps): Core {
   });
   const admit = createAdmit({ log, ids, gate });
   const taints = createTaints({ store, log });
-  const readData = createPolicyData(store, () => mounted.defaultTier);
+  const agentQuota = (agent: string) => mounted.terms.get(agent)?.quota_id;
+  const readData = createPolicyData(store, () => mounted.defaultTier, agentQuota);
   const policyData: ReadPolicyData = (about) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => readData(about)) : readData(about);
@@ -176,6 +208,8 @@ export function createCore(deps: CoreDeps): Core {
     wholeActs,
     tools,
     effectOf,
+    counts,
+    inspect: (action, result) => deps.policy.inspect?.(action, result) ?? result,
     taints,
     digest,
     read: deps.read,
@@ -246,26 +280,36 @@ export function createCore(deps: CoreDeps): Core {
     return true;
   }
 
-  const { cancelTask, ...tasks } = taskHandlers({
+  const taskDeps = {
     ...shared,
     servedBy,
     admit,
     runner,
     learn,
     quotas: deps.quotas,
-    get defaultAgent() {
-      return defaultAgent();
-    },
+    defaultAgent,
+    offReason,
     isDead,
     graceMs: settings.graceMs,
-  });
+  };
+  const { cancelTask, ...tasks } = taskHandlers(taskDeps);
+  const actionCommands = actionHandlers({ ...context, acts });
+  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults });
   const handlers: Handlers = {
     ...declaredHandlers({ ...context, vaults }),
-    ...sessionHandlers({ ...context, cancelTask, admit, vaults }),
+    ...sessions,
+    'session.create': createAskedSession({
+      ...context,
+      create: sessions['session.create'],
+      close: sessions['session.close'],
+      submit: createSubmit({ ...taskDeps, admit: async () => {} }),
+      propose: actionCommands['action.propose'],
+      report: tasks['task.report'],
+    }),
     ...branchHandlers(context),
     ...artifactHandlers(context),
     ...tasks,
-    ...actionHandlers({ ...context, acts }),
+    ...actionCommands,
     ...recordHandlers({
       ...shared,
       read: deps.read,
@@ -328,15 +372,23 @@ export function createCore(deps: CoreDeps): Core {
         if (!holds(actor, 'metrics:read')) requireReadScope(actor, 'skill');
         return tools.states();
       },
+      toolCalls: counts.all,
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),
       async agents(actor) {
         requireReadScope(actor, 'skill');
-        return [...backends.values()].map(({ name, abilities, about = NO_DESCRIPTION }) => ({
-          name,
-          default: name === defaultAgent(),
-          abilities,
-          about,
-        }));
+        const standard = defaultAgent(actor);
+        const callable = [...backends.values()].filter(({ name }) => mayCall(actor, name));
+        return callable.map((backend) => {
+          const { name, abilities, about = NO_DESCRIPTION } = backend;
+          const more = mounted.terms.get(name)?.about;
+          return {
+            name,
+            default: name === standard,
+            abilities,
+            about: more ? { ...about, ...more } : about,
+            ...(backend.describe && { describe: async () => ({ ...(await backend.describe?.()), ...more }) }),
+          };
+        });
       },
     },
 
@@ -368,6 +420,7 @@ export function createCore(deps: CoreDeps): Core {
       backends.clear();
       for (const backend of parts.backends) backends.set(backend.name, backend);
       mounted.tools = parts.tools;
+      mounted.terms = parts.terms ?? mounted.terms;
       mounted.defaultTier = parts.defaultTier ?? mounted.defaultTier;
       mounted.revision += 1;
       toolChanges.changed();
@@ -393,6 +446,8 @@ export function createCore(deps: CoreDeps): Core {
     },
   };
 }
+
+const NO_TERMS: ReadonlyMap<string, AgentTerms> = new Map();
 
 /** One shared object: doors compare an agent's self-description by identity. */
 const NO_DESCRIPTION = {};

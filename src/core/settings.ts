@@ -4,6 +4,7 @@ import type { AutonomyTier } from '../model/words.ts';
 import type {
   ActReader,
   AgentBackend,
+  AgentTerms,
   Clock,
   Ids,
   Logger,
@@ -33,6 +34,10 @@ export interface CoreDeps {
   readonly redactor: Redactor;
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
+  /** By agent; agents without any are not in it. */
+  readonly terms?: ReadonlyMap<string, AgentTerms>;
+  /** Why this agent was switched off at run time; undefined while it is on. */
+  readonly switchedOff?: (agent: string) => string | undefined;
   /** Reads the facts of an act, whatever names its agent uses. */
   readonly read: ActReader;
   readonly clock: Clock;

@@ -23,6 +23,8 @@ export interface Actor {
   readonly workspaces?: readonly string[];
   /** `<resource>:<read|write>` words; `*` is all of these. Without `others:read` the actor sees only its own work. */
   readonly scopes: readonly string[];
+  /** The only agents it may give work to; absent means every agent. Others do not exist for it. */
+  readonly agents?: readonly string[];
   /** The door the request came through, for the record only: core decides nothing by it. */
   readonly door?: string;
   /** The only doors its credential is valid at; absent means every door. Checked where the credential is read. */

@@ -119,6 +119,13 @@ export type Answer =
       /** Approved with other arguments than the ones asked about. */
       readonly changed?: ChangedArguments;
     }
-  | { readonly kind: 'denied'; readonly by: string; readonly ask_id?: string; readonly reason: string }
+  | {
+      readonly kind: 'denied';
+      readonly by: string;
+      readonly ask_id?: string;
+      /** The rule that refused it, where no person was asked. */
+      readonly rule_id?: string;
+      readonly reason: string;
+    }
   | { readonly kind: 'value'; readonly by: string; readonly ask_id?: string; readonly value: unknown }
   | { readonly kind: 'expired' | 'canceled'; readonly ask_id?: string; readonly reason: string };

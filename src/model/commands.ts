@@ -307,7 +307,10 @@ export interface CommandEnvelope {
   readonly context?: object;
   /** For `tool.call`: fires when nobody waits for the call any more, so that an open question about it is closed. */
   readonly withdrawn?: AbortSignal;
-  /** For `action.propose` and `tool.call`: called with the id of the question that people are asked about the act. */
+  /**
+   * For `action.propose` and `tool.call`: called with the id of the question that people are asked about the act. For
+   * `session.create` too, whose caller then waits for the answer instead of being refused.
+   */
   readonly asked?: (askId: string) => void;
   /** For `tool.call`: the tool, where the door has looked it up. Absent: it is looked up by its name and server. */
   readonly tool?: MountedTool | undefined;

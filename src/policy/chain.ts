@@ -2,7 +2,7 @@
  * Asks several engines and returns the strictest answer. An engine that throws, answers nonsense or does not answer in time has
  * not allowed the act. The chain never waits longer than its time limit, even for an engine that ignores its signal.
  */
-import type { Action, Decision } from '../model/actions.ts';
+import type { Action, Decision, ToolResult } from '../model/actions.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Verdict } from '../model/words.ts';
 import type { PolicyEngine } from '../ports/index.ts';
@@ -74,8 +74,18 @@ export function createPolicyChain({
       const decision = poll.answer(engines);
       return remembered.size() === 0 ? decision : await remembered.amended(action, decision);
     },
+    inspect(action, result) {
+      const looking = current().filter(({ inspect }) => inspect !== undefined);
+      return looking.length === 0 ? result : inspectedBy(looking, action, result);
+    },
     inputs: (action) => current().flatMap((engine) => (engine as Partial<PureEngine>).inputs?.(action) ?? []),
   };
+}
+
+async function inspectedBy(engines: readonly PolicyEngine[], action: Action, result: ToolResult): Promise<ToolResult> {
+  let seen = result;
+  for (const engine of engines) seen = (await engine.inspect?.(action, seen)) ?? seen;
+  return seen;
 }
 
 /**

@@ -80,6 +80,8 @@ export interface AgentBackend {
   readonly abilities: Abilities;
   /** The agent's self-description, for clients that choose among agents. */
   readonly about?: About;
+  /** The self-description of an agent that has to be asked for it. Resolves soon, with what is known when the agent is silent. */
+  describe?(): Promise<About>;
   start(work: Work, sink: Sink, signal: AbortSignal): Promise<Run>;
   /** The private inputs of a session have changed. A rejection reaches the client that changed them. */
   inputsChanged?(sessionId: string, inputs: SessionInputsView): Promise<void>;
@@ -91,9 +93,29 @@ export interface AgentBackend {
 export interface About {
   readonly description?: string;
   readonly version?: string;
-  readonly skills?: readonly { readonly id: string; readonly name: string; readonly description: string }[];
+  readonly icon_url?: string;
+  readonly documentation_url?: string;
+  readonly skills?: readonly AgentSkill[];
   /** The providers and models the agent reports it can use: lists by name, unchanged. */
   readonly catalog?: JsonObject;
+}
+
+export interface AgentSkill {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly tags?: readonly string[];
+  readonly examples?: readonly string[];
+}
+
+/** What the configuration says about an agent, whichever protocol the agent speaks. */
+export interface AgentTerms {
+  /** Shown instead of what the agent says about itself, member by member. */
+  readonly about?: About;
+  /** The id of the quota that all its work counts against. */
+  readonly quota_id?: string;
+  /** Why it accepts no work. Absent: it does. */
+  readonly off?: string;
 }
 
 /** An agent that accepts work, as doors list it. */
@@ -103,6 +125,8 @@ export interface AgentFace {
   readonly default: boolean;
   readonly abilities: Abilities;
   readonly about: About;
+  /** The whole description, where the agent has to be asked for it. For doors that publish it, not for each request. */
+  describe?(): Promise<About>;
 }
 
 /** The whole interface from a backend into core. Awaiting `emit` is the backpressure. */

@@ -5,7 +5,7 @@ import type { Actor } from '../model/actions.ts';
 
 /** One port for every HTTP door. Host, Origin, size limits and request ids are checked before a door sees a request. */
 export interface HttpHost {
-  /** The address it listens on, once it does: `http://127.0.0.1:4319`, or `https://` where it terminates TLS itself. */
+  /** The address clients reach it at, once it listens: the configured one, or the one it listens on. Never `0.0.0.0`. */
   readonly url: string;
   /**
    * Claims paths for the door of this name. Two doors that claim one path are a fault. A request no door claims gets 404, and one

@@ -19,6 +19,8 @@ export type {
   ActResult,
   AgentBackend,
   AgentFace,
+  AgentSkill,
+  AgentTerms,
   HeldEffect,
   Question,
   RecordedInputs,
@@ -36,7 +38,15 @@ export type {
 
 // ---- Client side: tool backends ----
 
-export type { PassedRequest, ReferenceOf, RequestContext, ToolBackend, ToolServerState } from './tools.ts';
+export type {
+  CallLimit,
+  PassedRequest,
+  ReferenceOf,
+  RequestContext,
+  ToolBackend,
+  ToolCallCount,
+  ToolServerState,
+} from './tools.ts';
 
 // ---- Policy: decisions and quotas ----
 

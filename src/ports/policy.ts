@@ -1,6 +1,6 @@
 /** The port of a policy engine and of quota arithmetic: which acts may happen, and how much of them. */
 import type { ActFacts } from '../model/act-facts.ts';
-import type { Action, Actor, Decision } from '../model/actions.ts';
+import type { Action, Actor, Decision, ToolResult } from '../model/actions.ts';
 import type { Receipt } from '../model/receipt.ts';
 import type { PermissionRule, Quota, Session } from '../model/resources.ts';
 import type { Bridge } from './doors.ts';
@@ -15,6 +15,11 @@ export interface PolicyEngine {
   judge?(action: Action): Decision | undefined;
   /** The engine's timeout, when it needs longer than rules do. */
   readonly extraTimeMs?: number;
+  /**
+   * Looks at the result of a call before it is recorded or passed on: the same result, or what replaces it (redacted, withheld,
+   * with a taint). The call has run either way. An engine that throws withholds the result.
+   */
+  inspect?(action: Action, result: ToolResult): ToolResult | Promise<ToolResult>;
   /** For an engine that follows the outcome of acts: called once, when the gateway is open. */
   listen?(bridge: Bridge, actor: Actor): void;
   close?(): Promise<void>;

@@ -15,6 +15,8 @@ export interface ToolBackend {
   effect?(tool: string): Action['effect'] | undefined;
   /** Further attributes rules may match for a call of this tool in this session. Read anew for each call. */
   attributes?(tool: string, sessionId: string): NonNullable<Action['attributes']>;
+  /** How often one caller may call this tool; undefined when that is not limited. */
+  limit?(tool: string): CallLimit | undefined;
   /** Definitions are pinned as first seen; a changed definition is refused until an operator accepts it. */
   readonly pinned?: boolean;
   /** `reference` identifies us to another gateway to which this call is forwarded. */
@@ -34,6 +36,20 @@ export interface ToolServerState {
   readonly state: 'unknown' | 'starting' | 'ready' | 'slow' | 'unavailable';
   readonly since: string;
   readonly reason?: string;
+}
+
+export interface CallLimit {
+  readonly calls: number;
+  readonly perMs: number;
+}
+
+/** Calls of one tool with one outcome, in this process. Refused calls took no time of the server's. */
+export interface ToolCallCount {
+  readonly server: string;
+  readonly tool: string;
+  readonly outcome: 'ok' | 'error' | 'refused';
+  readonly calls: number;
+  readonly seconds: number;
 }
 
 /** By the protocol that carries the reference. */

@@ -23,6 +23,7 @@ import type { Sources } from '../policy/rules/load.ts';
 import { createReloadablePolicy, type ReloadablePolicy } from '../policy/rules/reload.ts';
 import type {
   AgentBackend,
+  AgentTerms,
   Clock,
   Committed,
   Ids,
@@ -42,6 +43,7 @@ import { createStoredVerifier } from '../receipt/verify/stored.ts';
 import { readFileText } from '../store/file-text.ts';
 import { type OpenStore, openStore, type StoreLocation } from '../store/index.ts';
 import { pendingActsIn } from '../store/pending-acts.ts';
+import { openAgentSwitches } from './agent-switches.ts';
 import { createLargeValues } from './large-values.ts';
 import { readAct } from './read-act.ts';
 import { noteChange, rulesOnRecord } from './rules-on-record.ts';
@@ -50,6 +52,8 @@ export interface Parts {
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
   readonly engines: readonly PolicyEngine[];
+  /** What the configuration says about agents. Absent: as before. */
+  readonly terms?: ReadonlyMap<string, AgentTerms>;
   /** Tier for work without a persona. Absent: the tier stays as it was. */
   readonly defaultTier?: AutonomyTier;
 }
@@ -69,6 +73,7 @@ export interface CoreRuntimeOptions {
   readonly engines?: readonly PolicyEngine[];
   readonly backends?: readonly AgentBackend[];
   readonly tools?: readonly ToolBackend[];
+  readonly terms?: ReadonlyMap<string, AgentTerms>;
   readonly settings?: Partial<Settings>;
   /** Grants: which principal may use which secret. Absent: work without a tenant may use any. */
   readonly vaultAccess?: VaultAccess;
@@ -180,6 +185,8 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     cleanLarge: large.clean,
     backends: options.backends ?? [],
     tools: options.tools ?? [],
+    ...(options.terms && { terms: options.terms }),
+    switchedOff: openAgentSwitches(options.dataDir).reason,
     read: readAct,
     clock,
     ids,

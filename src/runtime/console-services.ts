@@ -64,7 +64,7 @@ export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts
 }
 
 /** Agents answer for no one, so none of them signs in where people answer. */
-function person({ id, kind, scopes, tenant_id, workspaces }: Actor) {
+function person({ id, kind, scopes, tenant_id, workspaces, agents }: Actor) {
   if (kind !== 'person' && kind !== 'service') throw new Fault('permission_denied', 'the console is for people');
   return {
     id,
@@ -72,5 +72,6 @@ function person({ id, kind, scopes, tenant_id, workspaces }: Actor) {
     scopes: [...scopes],
     ...(tenant_id && { tenant_id }),
     ...(workspaces && { workspaces: [...workspaces] }),
+    ...(agents && { agents: [...agents] }),
   };
 }

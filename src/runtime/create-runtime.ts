@@ -33,7 +33,7 @@ import type { Config } from './config/config.ts';
 import { hidingEnvironment } from './config/environment.ts';
 import { createLiveConfig } from './live-config.ts';
 import { declare } from './mounts/declared-resources.ts';
-import { type Mounts, mountsOf } from './mounts/mounts.ts';
+import { type Mounts, mountsOf, toolPolicyOf } from './mounts/mounts.ts';
 import { createNameCheck } from './mounts/name-check.ts';
 import { createParts } from './mounts/parts.ts';
 import { createRefusedFrames } from './refused-frames.ts';
@@ -274,11 +274,11 @@ function learnSecrets({ environment }: Config, redactor: Redactor): void {
 /** The parts a configuration mounts. Adapters are loaded only when the configuration names a part of one. */
 function createMounting({ adapters: configured, mounts }: Pick<RuntimeOptions, 'adapters' | 'mounts'>) {
   const adapters = async () => configured ?? (await import('../../adapters/index.ts')).adapters;
-  const NOTHING: Mounts = { doors: [], agents: [], tools: [], harnesses: [] };
+  const NOTHING: Mounts = { doors: [], agents: [], tools: [], harnesses: [], terms: new Map() };
   return {
     async of(config: Config): Promise<Mounts> {
       if (mounts === 'everything') return mountsOf(config, await adapters());
-      if (Object.keys(config.harnesses).length === 0) return NOTHING;
+      if (Object.keys(config.harnesses).length === 0) return { ...NOTHING, harnesses: toolPolicyOf(config) };
       return { ...NOTHING, harnesses: mountsOf(config, await adapters()).harnesses };
     },
     /** Names of all doors; undefined while the adapters are not loaded. */

@@ -90,6 +90,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     ...(pair && config.tls && { tls: { ...pair, hstsSeconds: config.tls.hstsSeconds } }),
     host: config.host,
     port: config.port,
+    ...(config.publicUrl && { publicUrl: config.publicUrl }),
     allowedHosts: config.allowedHosts,
     allowedOrigins: config.allowedOrigins,
     authenticated: true,
@@ -150,7 +151,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     // Servers start before the first client asks for their tools; nobody waits for them here.
     if (listens && doors.includes('mcp'))
       void bridge.tools(actor).catch((cause) => logger.warn({ err: cause }, 'tools could not be listed'));
-    const reachable = config.publicUrl ?? url;
+    const reachable = http.url;
     const linkTo = (name: string, ask: string) => `${reachable}${LINK_PATH}/${links.token(name, ask)}`;
     const recipients = await recipientsOf(config, deps.secret, reachable ? linkTo : undefined);
     if (recipients.length > 0)

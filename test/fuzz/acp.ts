@@ -76,7 +76,7 @@ async function converse(count: number, seed: number): Promise<string[]> {
     const person = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'acp' } as const;
     const wires = createWires(link.editor, link.agent);
     const settings = { ...PLAIN_SETTINGS, cwd: CWD };
-    const relay = createRelay({ bridge, person, name: 'bot', turns, wires, settings, log, ids });
+    const relay = createRelay({ bridge, person, name: 'bot', turns, agent: wrapped, wires, settings, log, ids });
     link.attach(relay);
     const sides = instrumented({ toEditor, fromEditor, toAgent, fromAgent, position: () => newestPosition(dir), seed });
     await sides.greet();

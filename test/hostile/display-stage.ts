@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Contact, checkActs, forgetLogs, readContacts } from '../support/oracle/oracle.ts';
-import { PROGRAM, type Said } from '../support/process/cli.ts';
+import { announced, PROGRAM, type Said } from '../support/process/cli.ts';
 import { type Spoken, startSpeaking } from '../support/process/stdio-process.ts';
 import type { End } from '../support/wire/line-end.ts';
 
@@ -105,19 +105,7 @@ export async function openStage(): Promise<Stage> {
   let gateway: { readonly child: ChildProcess; readonly url: string; readonly token: string };
   async function serve(): Promise<void> {
     const child = start(['serve', '--port', '0', '--json']);
-    let err = '';
-    child.stderr?.on('data', (chunk) => {
-      err += chunk;
-    });
-    const line = await new Promise<string>((found, failed) => {
-      let out = '';
-      child.stdout?.on('data', (chunk) => {
-        out += chunk;
-        if (out.includes('\n')) found(out);
-      });
-      child.once('close', () => failed(new Error(`the gateway ended: ${err}`)));
-    });
-    gateway = { child, ...(JSON.parse(line) as { url: string; token: string }) };
+    gateway = { child, ...(await announced(child)) };
   }
 
   const approver = await key('approver', '--for', 'approver');

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/model/schema.ts';
 import { readEvents } from '../support/oracle/oracle.ts';
-import { aDirectory, program } from '../support/process/cli.ts';
+import { aDirectory, announced, program } from '../support/process/cli.ts';
 
 const MIB = 1024 * 1024;
 const SERVER = fileURLToPath(new URL('../support/upstreams/big-server.mjs', import.meta.url));
@@ -38,9 +38,8 @@ async function serving(config: string, shell = '', ...others: string[]): Promise
   const tools = ['box', ...others].map((name) => `${name}: { mcp: { command: ${server} } }`);
   await writeFile(file, `demo: false\ntools: { ${tools.join(', ')} }\n${rules}${config}`);
   const args = ['--config', file, '--data', join(dir, 'data'), 'serve', '--port', '0', '--json'];
-  const { child, says, ended } = program(args, { cwd: dir, ...(shell && { shell }) });
-  const [line] = await says(/.*\n/);
-  const { url, token } = JSON.parse(line) as { url: string; token: string };
+  const { child, ended } = program(args, { cwd: dir, ...(shell && { shell }) });
+  const { url, token } = await announced(child);
   const meta = {
     'io.modelcontextprotocol/protocolVersion': REVISION,
     'io.modelcontextprotocol/clientCapabilities': {},

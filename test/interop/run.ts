@@ -4,10 +4,11 @@
  * it runs in a network of its own that has nothing but loopback.
  */
 import { spawnSync } from 'node:child_process';
+import { a2a } from './a2a.ts';
 import { acp } from './acp.ts';
 import { mcp } from './mcp.ts';
 
-const SUITES = { acp, mcp } as const;
+const SUITES = { acp, a2a, mcp } as const;
 /** Of the system, where it is Linux. */
 const UNSHARE = 'unshare';
 const CUT_OFF = 'TOLLBRIDGE_INTEROP_CUT_OFF';

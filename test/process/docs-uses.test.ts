@@ -55,7 +55,16 @@ const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge mcp login search': { until: /no tools\.search\.mcp/, code: 3 },
   'tollbridge mcp login search --paste': { until: /no tools\.search\.mcp/, code: 3 },
   'tollbridge mcp accept files read_file': { until: /read_file/, code: 3 },
+  // Nobody is at a terminal to answer; what comes of an answer is in mcp/drift.test.ts.
+  'tollbridge mcp accept files': { until: /no tool of files is known/, code: 3 },
+  'tollbridge approve ask_01K --for session': { until: /Approved: .* \(and send_mail for session\)/ },
   'tollbridge keys create partner --for a2a-peer': { until: /partner \(a2a-peer\)/ },
+  'tollbridge keys create writer-only --for a2a-peer --agent writer': { until: /agents writer/ },
+  'tollbridge agents list': { until: /^demo {2}built-in {2}on$/m },
+  'tollbridge agents off demo --reason "costs too much today"': {
+    until: /demo is off\. Clients are told: costs too much/,
+  },
+  'tollbridge agents on demo': { until: /demo is on\./ },
 };
 
 /** The newest task that has ended, as `log` names it. */
@@ -114,6 +123,12 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
   'tollbridge log -f': { until: /send_mail/, stays: true },
   'tollbridge acp-agent': { says: ACP_HELLO, until: /"id":0,"result"/ },
   'tollbridge completion <shell>': { as: 'tollbridge completion bash', until: /-F _tollbridge tollbridge/ },
+  // Nothing listens there; what comes of it where a server does is in mcp/login.test.ts.
+  'tollbridge mcp login <name> --url <address>': {
+    as: 'tollbridge mcp login search --no-browser --url http://127.0.0.1:9/mcp',
+    until: /127\.0\.0\.1:9 cannot be reached/,
+    code: 7,
+  },
   'tollbridge mcp login <server>': { as: 'tollbridge mcp login search', until: /no tools\.search\.mcp/, code: 3 },
   'tollbridge policy show': { until: /permit|forbid/ },
   'tollbridge policy test <cases>': { as: 'tollbridge policy test cases.yaml', until: /2 cases, all as expected/ },

@@ -123,6 +123,18 @@ test.each([
   expect(() => wrap(text, editor('cursor'), ['tollbridge'])).toThrow(said);
 });
 
+test('an agent of the registry or of an extension is left, and it is said how to have it behind the bridge', () => {
+  const text = '{"agent_servers":{"claude-acp":{"type":"registry"},"Mine":{"type":"extension"}}}';
+  const { left, changes, text: after } = wrap(text, editor('zed'), ['tollbridge']);
+  expect([changes, after]).toEqual([[], text]);
+  expect(left.map(({ why }) => why)).toEqual([
+    expect.stringMatching(
+      /from its registry; .* init zed --name claude-acp-tollbridge -- npx -y @agentclientprotocol\/claude-agent-acp$/,
+    ),
+    expect.stringMatching(/from an extension; .* --name Mine-tollbridge -- <the agent's command>$/),
+  ]);
+});
+
 test('a command whose words are no list is left as it is', () => {
   const { left, changes } = wrap('{"mcpServers":{"a":{"command":"x","args":"y"}}}', editor('cursor'), ['tollbridge']);
   expect([left, changes]).toEqual([[{ member: 'mcpServers', entry: 'a', why: 'it starts no command' }], []]);

@@ -76,7 +76,7 @@ export async function serveGrpc(
   };
   const server = new grpc.Server({
     'grpc.max_receive_message_length': settings.jsonLimit,
-    'grpc.keepalive_time_ms': 30_000,
+    'grpc.keepalive_time_ms': settings.keepAliveMs,
   });
   const current = service.grpcService({ requestHandler: mapped, userBuilder: userBuilder as never });
   server.addService(service.A2AService, calls.explained(current) as never);

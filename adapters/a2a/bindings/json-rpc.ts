@@ -17,7 +17,7 @@ import {
   showExtensions,
   versionOf,
 } from '../server/exchange.ts';
-import { Refusal, toErrorReply, toRpcError } from '../server/refusal.ts';
+import { ABSENT_AGENT, Refusal, toErrorReply, toRestError, toRpcError } from '../server/refusal.ts';
 import { PERFORM } from './operations.ts';
 
 export interface BindingDeps {
@@ -60,7 +60,8 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
       return;
     }
     const failed = (thrown: unknown): Json => ({ jsonrpc: '2.0', id: call.id, error: legacyError(thrown) });
-    const how = { settings, context, log, extensionHeader, always: true, wrap: (event: Json) => event, failed };
+    const wrap = call.method === 'message/stream' ? withFinal : (event: Json) => event;
+    const how = { settings, context, log, extensionHeader, always: true, wrap, failed };
     await sendStream(incoming, came, how);
   }
 
@@ -82,10 +83,18 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
       await (version === PROTOCOL ? current : legacy)(incoming, call, context);
     } catch (thrown) {
       refusing(incoming, thrown, log);
+      if (thrown === ABSENT_AGENT) return answer(incoming.response, 404, JSON_TYPE, toRestError(thrown));
       const error = version === PROTOCOL ? toRpcError(thrown) : legacyError(thrown);
       answer(incoming.response, statusOf(thrown), JSON_TYPE, { jsonrpc: '2.0', id, error });
     }
   };
+}
+
+/** A stream that was opened by sending ends at a question, and 0.3 says so in its last update; the SDK's layer does at an end only. */
+function withFinal(event: Json): Json {
+  const { result } = event as { result?: { kind?: string; status?: { state?: string } } };
+  if (result?.kind !== 'status-update' || result.status?.state !== 'input-required') return event;
+  return { ...(event as JsonObject), result: { ...result, final: true } };
 }
 
 /** An error that the protocol has a code for is a normal answer; an error that only HTTP defines also sets the HTTP status. */

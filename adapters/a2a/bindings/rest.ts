@@ -17,7 +17,7 @@ import {
   showExtensions,
   versionOf,
 } from '../server/exchange.ts';
-import { Refusal, toErrorReply, toLegacyError, toRestError } from '../server/refusal.ts';
+import { ABSENT_AGENT, Refusal, toErrorReply, toLegacyError, toRestError } from '../server/refusal.ts';
 import { roomIn } from './backpressure.ts';
 import { mapErrors } from './error-mapping.ts';
 import type { BindingDeps } from './json-rpc.ts';
@@ -106,7 +106,8 @@ export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<v
       else await older(incoming, version);
     } catch (thrown) {
       refusing(incoming, thrown, log);
-      answer(incoming.response, toErrorReply(thrown).http, typeFor(incoming.request), toRestError(thrown));
+      const type = thrown === ABSENT_AGENT ? 'application/json' : typeFor(incoming.request);
+      answer(incoming.response, toErrorReply(thrown).http, type, toRestError(thrown));
     }
   };
 }

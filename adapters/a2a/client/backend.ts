@@ -2,63 +2,90 @@
  * A remote A2A agent as an agent of this gateway. The connection is made on first use and again after a failure; each of our
  * sessions is one context there.
  */
-import type { AgentBackend, Work } from '../../../src/index.ts';
+import type { About, AgentBackend, End, Sink, Work } from '../../../src/index.ts';
 import { taskTrace } from '../../../src/transport/outbound/trace-context.ts';
+import { type Address, createAddresses } from './addresses.ts';
 import { type A2aBackendConfig, type BackendDeps, peerSettingsOf } from './config.ts';
-import { type Connection, connect, tracedClient } from './connect.ts';
-import { createInbox } from './outgoing-messages.ts';
+import { tracedClient } from './connect.ts';
+import { createDescription } from './description.ts';
+import { NotKnown, NotReached } from './faults.ts';
+import { createInbox, type Inbox } from './outgoing-messages.ts';
 import { createHooks } from './push-receiver.ts';
 import { hand } from './run.ts';
 
-export function a2aBackend(name: string, config: A2aBackendConfig, deps: BackendDeps): AgentBackend {
-  const settings = peerSettingsOf(name, config);
-  const contexts = new Map<string, string>();
-  const hooks = deps.http && createHooks(deps.http);
-  let reached: Promise<Connection> | undefined;
+interface Context {
+  readonly id: string;
+  readonly address: number;
+}
 
-  function connection(): Promise<Connection> {
-    const trying = reached ?? connect(settings, deps);
-    reached = trying;
-    trying.catch(() => {
-      if (reached === trying) reached = undefined;
-    });
-    return trying;
-  }
+export function a2aBackend(name: string, config: A2aBackendConfig, deps: BackendDeps): AgentBackend {
+  const addresses = createAddresses(peerSettingsOf(name, config), deps);
+  const { settings } = addresses.first;
+  /** A context belongs to the address that gave it. */
+  const contexts = new Map<string, Context>();
+  const hooks = deps.http && createHooks(deps.http);
+
+  const about: About = { description: settings.description ?? 'An agent elsewhere, reached over A2A.' };
+  const describe = createDescription(settings, about, async () => {
+    const [, { card }] = await addresses.reach(new Set(), { anew: true });
+    return card;
+  });
 
   /** The peer's messages in the transcript carry its context id. */
-  async function contextOf({ session, transcript }: Work): Promise<string | undefined> {
+  async function contextOf({ session, transcript }: Work): Promise<Context | undefined> {
     const known = contexts.get(session.id);
     if (known) return known;
     for await (const { metadata } of transcript()) {
-      const { a2a } = metadata as { a2a?: { peer?: string; context_id?: string } };
-      if (a2a?.peer === name && a2a.context_id) contexts.set(session.id, a2a.context_id);
+      const { a2a } = metadata as { a2a?: { peer?: string; context_id?: string; address?: number } };
+      if (a2a?.peer === name && a2a.context_id)
+        contexts.set(session.id, { id: a2a.context_id, address: a2a.address ?? 0 });
     }
     return contexts.get(session.id);
+  }
+
+  /** Hands the work over at one address; at the next one while it is certain that nobody has it. */
+  async function handOver(work: Work, sink: Sink, signal: AbortSignal, inbox: Inbox): Promise<End> {
+    const trace = taskTrace(work.task);
+    const context = settings.several ? await contextOf(work) : undefined;
+    const tried = new Set<Address>();
+    for (;;) {
+      const [address, connection] = await addresses.reach(tried, { preferred: context?.address });
+      tried.add(address);
+      const { index } = address.settings;
+      try {
+        return await hand({
+          settings: address.settings,
+          deps,
+          hooks,
+          connection: { ...connection, client: tracedClient(connection.client, trace) },
+          work,
+          sink,
+          signal,
+          inbox,
+          elsewhere: tried.size < addresses.count,
+          contextId: async () => {
+            const known = await contextOf(work);
+            return known?.address === index ? known.id : undefined;
+          },
+          gotContext: (id) => contexts.set(work.session.id, { id, address: index }),
+        });
+      } catch (cause) {
+        if (cause instanceof NotReached && !signal.aborted) addresses.failed(address, cause);
+        else if (!(cause instanceof NotKnown)) throw cause;
+        if (tried.size === addresses.count) throw cause;
+      }
+    }
   }
 
   return {
     name,
     // The peer keeps the task, and ours has an id it can be found by.
     abilities: { resume: true, evidence: 'observed', steer: true },
-    about: { description: settings.description ?? `An agent at ${settings.base.host}, reached over A2A.` },
+    about,
+    describe,
     async start(work, sink, signal) {
       const inbox = createInbox();
-      const trace = taskTrace(work.task);
-      const traced = (reached: Connection) => ({ ...reached, client: tracedClient(reached.client, trace) });
-      const run = async () =>
-        await hand({
-          settings,
-          deps,
-          hooks,
-          connection: traced(await connection()),
-          work,
-          sink,
-          signal,
-          inbox,
-          contextId: () => contextOf(work),
-          gotContext: (contextId) => contexts.set(work.session.id, contextId),
-        });
-      return { done: run(), steer: inbox.put };
+      return { done: handOver(work, sink, signal, inbox), steer: inbox.put };
     },
     async release(sessionId) {
       contexts.delete(sessionId);

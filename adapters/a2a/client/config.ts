@@ -8,10 +8,17 @@ export const BINDINGS = ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const;
 
 export const backendSchema = Type.Object(
   {
-    /** The agent's base URL: its card is below it. */
-    url: NonEmpty,
+    /** The agent's base URL: its card is below it. Several: the next one is used when one cannot be reached. */
+    url: Type.Unsafe<string | readonly string[]>({
+      anyOf: [
+        { type: 'string', minLength: 1 },
+        { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 } },
+      ],
+    }),
     /** The secret that holds its token. Sent to the origin of `url`, and to those allowed below, and nowhere else. */
     secret: Optional(NonEmpty),
+    /** Further headers of every request to it; each value is the name of a secret. */
+    headers: Optional(Type.Record(Type.String(), NonEmpty)),
     /** Further origins its card may refer to. For gRPC: `host:port`. */
     allow_origins: Optional(Type.Array(NonEmpty)),
     /** Public keys (JWK); with any, a card that none of them signed is refused. */
@@ -49,11 +56,25 @@ export const backendSchema = Type.Object(
 export type A2aBackendConfig = Static<typeof backendSchema>;
 export type BackendDeps = Pick<Deps, 'log' | 'clock' | 'secret'> & Partial<Pick<Deps, 'http'>>;
 
+/** Each address of a peer with the settings that hold there. */
 export function peerSettingsOf(name: string, config: A2aBackendConfig) {
+  const urls = [config.url].flat();
+  /** Names of the machines it is on, which are shown to no client. */
+  const hosts = urls.flatMap((url) => hostsOf(url));
+  return urls.map((url, index) => ({ ...settingsAt(name, url, config), hosts, index, several: urls.length > 1 }));
+}
+export type PeerSettings = Readonly<ReturnType<typeof peerSettingsOf>[number]>;
+
+/** The spellings of an address that could only mean it: a single word may be a word like any other. */
+function hostsOf(url: string): readonly string[] {
+  const { origin, host, hostname } = URL.canParse(url) ? new URL(url) : { origin: url, host: url, hostname: url };
+  return [origin, host, hostname].filter((spelling) => /[.:]/.test(spelling));
+}
+
+function settingsAt(name: string, url: string, config: A2aBackendConfig) {
   const { timeouts = {} } = config;
-  if (!URL.canParse(config.url))
-    throw new Fault('invalid_request', `${config.url} is not an address`, { param: '/url' });
-  const base = new URL(config.url.endsWith('/') || config.url.endsWith('.json') ? config.url : `${config.url}/`);
+  if (!URL.canParse(url)) throw new Fault('invalid_request', `${url} is not an address`, { param: '/url' });
+  const base = new URL(url.endsWith('/') || url.endsWith('.json') ? url : `${url}/`);
   const safe =
     base.protocol === 'https:' || (base.protocol === 'http:' && (isLoopback(base.hostname) || config.insecure));
   if (!safe) {
@@ -66,6 +87,8 @@ export function peerSettingsOf(name: string, config: A2aBackendConfig) {
     name,
     base,
     secret: config.secret,
+    /** Names of secrets, by header in small letters. */
+    headers: headersOf(config),
     allowed: new Set([base.origin, ...(config.allow_origins ?? [])]),
     keys: config.keys?.length ? config.keys : undefined,
     binding: config.binding,
@@ -82,7 +105,22 @@ export function peerSettingsOf(name: string, config: A2aBackendConfig) {
     cancelMs: timeouts.cancel_ms ?? 5_000,
   };
 }
-export type PeerSettings = Readonly<ReturnType<typeof peerSettingsOf>>;
+
+/** Headers that say what the request is, and are not the user's to set. */
+const OWN_HEADERS =
+  /^(host|connection|upgrade|te|content-.*|transfer-encoding|accept|a2a-.*|last-event-id|trace(parent|state)|idempotency-key)$/;
+
+function headersOf({ headers = {}, secret }: A2aBackendConfig): ReadonlyMap<string, string> {
+  const named = new Map(Object.entries(headers).map(([header, from]) => [header.toLowerCase(), from]));
+  for (const header of named.keys()) {
+    const param = { param: '/headers' };
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(header) || OWN_HEADERS.test(header))
+      throw new Fault('invalid_request', `the header ${header} cannot be set here`, param);
+    if (header === 'authorization' && secret)
+      throw new Fault('invalid_request', 'secret is sent as authorization: write one of them', param);
+  }
+  return named;
+}
 
 /** Notifications carry a credential, so they must use https or come from this machine. */
 function reachable(address: string): string {

@@ -19,6 +19,7 @@ import { parseJson } from '../../../src/transport/http/body.ts';
 import { readWithin } from '../../../src/transport/outbound/remote.ts';
 import { outgoingTrace, type TraceMembers } from '../../../src/transport/outbound/trace-context.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
+import { NotReached, unwrapped, wasNeverSent } from './faults.ts';
 import { soundFetch } from './read-answers.ts';
 
 export interface Connection {
@@ -39,7 +40,9 @@ const LARGEST_CARD = 1024 * 1024;
 type Interface = AgentCard['supportedInterfaces'][number];
 
 export async function connect(settings: PeerSettings, deps: BackendDeps): Promise<Connection> {
-  const raw = await readCard(settings, deps);
+  const raw = await readCard(settings, deps).catch((cause) => {
+    throw wasNeverSent(cause) ? new NotReached(settings, cause) : unwrapped(cause, settings);
+  });
   const verified = await verify(raw, settings);
   const compat = { legacyCompat: { enabled: true } };
   const resolver = new DefaultAgentCardResolver({ ...compat, fetchImpl: async () => Response.json(raw.json) });
@@ -111,7 +114,7 @@ async function readCard(settings: PeerSettings, deps: BackendDeps): Promise<RawC
       problem = 'its card is not JSON, or can be read in two ways';
     }
   }
-  throw new Fault('upstream_unavailable', `${settings.name} cannot be used: ${problem}`);
+  throw new Fault('upstream_unavailable', `${settings.name} at ${settings.base.host} cannot be used: ${problem}`);
 }
 
 /** Verifies the JSON as received. Without pinned keys a signature proves nothing to us, so it is not checked. */
@@ -164,19 +167,25 @@ export function guardedFetch(settings: PeerSettings, deps: BackendDeps): typeof 
       throw new Fault('permission_denied', `${settings.name} may not send us to ${url.origin}`);
     }
     const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
-    if (settings.secret) headers.set('authorization', `Bearer ${await deps.secret(settings.secret)}`);
+    for (const [name, value] of await credentialsOf(settings, deps)) headers.set(name, value);
     if (!headers.has('traceparent')) headers.set('traceparent', outgoingTrace().traceparent);
     return await fetch(input, { ...init, headers, redirect: 'error' });
   };
+}
+
+/** The headers that say who we are, with their values. Read each time: a secret may have been replaced. */
+async function credentialsOf({ secret, headers }: PeerSettings, deps: BackendDeps): Promise<[string, string][]> {
+  const named = [...headers].map(async ([name, from]): Promise<[string, string]> => [name, await deps.secret(from)]);
+  const token = secret ? [['authorization', `Bearer ${await deps.secret(secret)}`] as [string, string]] : [];
+  return [...(await Promise.all(named)), ...token];
 }
 
 /** gRPC does not use fetch; its address was checked when it was chosen. */
 function tokenOverGrpc(settings: PeerSettings, deps: BackendDeps): CallInterceptor {
   return {
     async before(call) {
-      if (!settings.secret) return;
-      const authorization = `Bearer ${await deps.secret(settings.secret)}`;
-      call.options = { ...call.options, serviceParameters: { ...call.options?.serviceParameters, authorization } };
+      const credentials = Object.fromEntries(await credentialsOf(settings, deps));
+      call.options = { ...call.options, serviceParameters: { ...call.options?.serviceParameters, ...credentials } };
     },
     async after() {},
   };

@@ -1,5 +1,26 @@
-/** Errors of a peer: whether a retry may succeed, and the fault each one becomes. */
+/** Errors of a peer: whether a retry may succeed, and the fault each one becomes. Each names the host it came from. */
 import { asText, Fault } from '../../../src/index.ts';
+import type { PeerSettings } from './config.ts';
+
+type Where = Pick<PeerSettings, 'name' | 'base'>;
+
+/** No connection was made, so nothing was handed over: another address may be tried. */
+export class NotReached extends Fault {
+  constructor(where: Where, cause: unknown) {
+    super('upstream_unavailable', unreachable(where, cause), { cause });
+  }
+}
+
+function unreachable({ name, base }: Where, cause: unknown): string {
+  return `${name} at ${base.host} cannot be reached: ${networkCode(cause) ?? asText(cause)}`;
+}
+
+/** The peer does not have the work it may have been given before a restart. */
+export class NotKnown extends Fault {
+  constructor() {
+    super('upstream_unavailable', 'the peer no longer knows the task it was given before the restart');
+  }
+}
 
 /** A cut connection or a server error may pass by the next attempt. A refusal is final. */
 export function isPassing(cause: unknown): boolean {
@@ -21,11 +42,42 @@ export function isPassing(cause: unknown): boolean {
   );
 }
 
-/** Turns the SDK's error for a refusal into a fault. */
-export function unwrapped(cause: unknown): unknown {
-  if (cause instanceof Fault) return cause;
-  const inner = cause instanceof Error && cause.cause instanceof Fault ? cause.cause : undefined;
-  if (inner) return inner;
+/** Errors that come before a single byte of the request has left. */
+const BEFORE_SENDING: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+export function wasNeverSent(cause: unknown): boolean {
+  return !(cause instanceof Fault) && BEFORE_SENDING.has(networkCode(cause) ?? '');
+}
+
+/** The system's word for a failed connection, below the words of `fetch` and of the SDK. */
+function networkCode(cause: unknown): string | undefined {
+  for (let at = cause, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth += 1) {
+    const { code } = at as { code?: unknown };
+    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code)) return code;
+  }
+  return undefined;
+}
+
+/** Turns an error of the SDK, or of the connection, into a fault that names the peer's host. */
+export function unwrapped(cause: unknown, where: Where): unknown {
+  const inner = cause instanceof Error && cause.cause instanceof Fault ? cause.cause : cause;
+  if (inner instanceof Fault) return inner.kind === 'upstream_unavailable' ? withHost(inner, where) : inner;
+  // Not a `NotReached`: the work may be there.
+  if (networkCode(cause) !== undefined) return new Fault('upstream_unavailable', unreachable(where, cause), { cause });
   const words = cause instanceof Error ? cause.message : 'something unplanned';
-  return new Fault('upstream_unavailable', `the peer said: ${words.slice(0, 300)}`, { cause });
+  return new Fault('upstream_unavailable', `${where.name} at ${where.base.host} said: ${words.slice(0, 300)}`, {
+    cause,
+  });
+}
+
+function withHost(fault: Fault, { base }: Where): Fault {
+  if (fault.message.includes(base.host)) return fault;
+  return new Fault(fault.kind, `${fault.message} (${base.host})`, { cause: fault });
 }

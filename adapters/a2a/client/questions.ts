@@ -6,6 +6,7 @@
 import type { Part } from '@a2a-js/sdk';
 import {
   type Answer,
+  beginning,
   EFFECTS,
   isObject,
   type Json,
@@ -14,13 +15,21 @@ import {
   type Sink,
 } from '../../../src/index.ts';
 import { dataPart, textPart } from '../translate.ts';
+import { confirmedCall, functionCallIn, responsePart } from './function-calls.ts';
 import { type Standing, wordsOf } from './read-updates.ts';
 
 /** The next step. `reply`: send this to the peer. `wait`: the peer continues by itself. `stop`: the peer must not continue. */
 export type Next =
-  | { readonly do: 'reply'; readonly parts: Part[]; readonly askId?: string }
-  | { readonly do: 'wait' }
+  | { readonly do: 'reply'; readonly parts: Part[]; readonly askId?: string; readonly approved?: ApprovedCall }
+  /** `say`: what to tell a peer that has not moved by itself. */
+  | { readonly do: 'wait'; readonly say?: string; readonly approved?: ApprovedCall }
   | { readonly do: 'stop'; readonly reason: string };
+
+/** A call that was approved here and runs there. */
+export interface ApprovedCall {
+  readonly id: string;
+  readonly name: string;
+}
 
 interface Asked {
   readonly askId: string;
@@ -29,6 +38,8 @@ interface Asked {
   readonly question?: string;
   readonly action?: JsonObject;
   readonly schema?: JsonObject;
+  /** The peer takes no answer from us: it is given on its own side. */
+  readonly answerable?: boolean;
 }
 
 export interface Settling {
@@ -42,23 +53,44 @@ export interface Settling {
 
 export async function settle(standing: Standing, { peer, sink, withdrawn, askedAbout }: Settling): Promise<Next> {
   const asked = structured(standing);
+  if (asked?.answerable === false) return { do: 'wait' };
   if (asked?.kind === 'approval') {
     const question = approval(asked, standing, peer);
     askedAbout(question.action.tool_call_id ?? '');
     const answer = await sink.ask({ ...question, withdrawn });
-    return { do: 'reply', parts: [dataPart(toReply(asked.askId, answer))], askId: asked.askId };
+    const parts = [dataPart(toReply(asked.askId, answer))];
+    return { do: 'reply', parts, askId: asked.askId, ...approvedIn(question, answer) };
   }
   const words = wordsOf(standing.message);
+  const call = functionCallIn(standing.message);
+  const confirmed = call && confirmedCall(call);
+  if (call && confirmed) {
+    const { id, name: tool, args, hint } = confirmed;
+    const shown = { askId: call.id, toolCallId: id, kind: 'approval', action: { tool, arguments: args } };
+    const question = approval(
+      { ...shown, ...((hint ?? words) && { question: hint ?? words }) } as Asked,
+      standing,
+      peer,
+    );
+    const answer = await sink.ask({ ...question, withdrawn });
+    const parts = [responsePart(call, { confirmed: answer.kind === 'approved' })];
+    return { do: 'reply', parts, ...approvedIn(question, answer) };
+  }
   if (standing.state === 'AUTH_REQUIRED' && !asked) {
-    const answer = await sink.ask({ ...clearance(standing, peer, words), withdrawn });
+    const question = clearance(standing, peer, words);
+    const answer = await sink.ask({ ...question, withdrawn });
     return answer.kind === 'approved'
-      ? { do: 'wait' }
+      ? {
+          do: 'wait',
+          say: 'The authorization you asked for was given. Please continue.',
+          ...approvedIn(question, answer),
+        }
       : { do: 'stop', reason: 'reason' in answer ? (answer.reason ?? 'not cleared') : 'not cleared' };
   }
   const question: Question = {
     kind: 'input',
     key: keyOf(standing),
-    question: asked?.question ?? words ?? `${peer} waits for an input.`,
+    question: asked?.question ?? withData(words ?? `${peer} waits for an input.`, standing),
     ...(asked?.schema && { schema: asked.schema }),
     ext: { a2a: { peer, task_id: standing.taskId } },
   };
@@ -71,8 +103,24 @@ export async function settle(standing: Standing, { peer, sink, withdrawn, askedA
     };
   }
   const value = answer.value as Json;
+  if (call) return { do: 'reply', parts: [responsePart(call, isObject(value) ? value : { result: value })] };
   if (asked) return { do: 'reply', parts: [dataPart({ askId: asked.askId, value })] };
   return { do: 'reply', parts: [typeof value === 'string' ? textPart(value) : dataPart(value)] };
+}
+
+function approvedIn({ action }: ApprovalQuestion, { kind }: Answer): { approved?: ApprovedCall } {
+  const { tool_call_id: id, tool: name } = action;
+  return kind === 'approved' && id && name ? { approved: { id, name } } : {};
+}
+
+const LONGEST_DATA = 4_000;
+
+/** The peer's words, and below them the data it sent with them, without which they may ask about nothing. */
+function withData(words: string, { message }: Standing): string {
+  const data = message?.parts.flatMap(({ content }) =>
+    content?.$case === 'data' ? [JSON.stringify(content.value)] : [],
+  );
+  return data?.length ? `${words}\n${beginning(data.join('\n'), LONGEST_DATA)}` : words;
 }
 
 function keyOf({ taskId, mark }: Standing): string {

@@ -14,7 +14,7 @@ import {
 } from '@a2a-js/sdk';
 import { EXTENSIONS, taskState } from '../../../mappings/a2a.ts';
 import type { Fact, Json, JsonObject, NewArtifact } from '../../../src/index.ts';
-import { asText } from '../../../src/index.ts';
+import { asText, isTerminal } from '../../../src/index.ts';
 import { claimedReceipt, type RemoteReceipt } from '../../../src/transport/outbound/remote-work.ts';
 import { artifactKind } from '../translate.ts';
 
@@ -62,13 +62,17 @@ export interface UpdateReaderOptions {
   /** Our task id, from which stable ids are made for repeated updates. */
   readonly taskId: string;
   readonly peer: string;
+  /** Which of the peer's addresses has the work, where there are several. */
+  readonly address?: number | undefined;
   /** False after a restart: the text streamed before it is unknown, so only whole messages are recorded. */
   readonly deltas: boolean;
 }
 
-export function createUpdateReader({ taskId, peer, deltas }: UpdateReaderOptions): UpdateReader {
+export function createUpdateReader({ taskId, peer, address, deltas }: UpdateReaderOptions): UpdateReader {
   const drafts = new Map<string, Draft>();
   const seen = new Set<string>();
+  /** Texts of messages beside artifacts: some peers send their answer as a message first and then as an artifact. */
+  const texts: string[] = [];
   let standing: Standing | undefined;
   let bare: Message | undefined;
   let receipt: RemoteReceipt | undefined;
@@ -78,7 +82,11 @@ export function createUpdateReader({ taskId, peer, deltas }: UpdateReaderOptions
 
   const nameIn = (id: string) => `${taskId}.${id.replace(/[^A-Za-z0-9_.-]/g, '_')}`.slice(0, 200);
   const about = (): JsonObject => ({
-    a2a: { peer, ...(standing && { task_id: standing.taskId, context_id: standing.contextId }) },
+    a2a: {
+      peer,
+      ...(address !== undefined && { address }),
+      ...(standing && { task_id: standing.taskId, context_id: standing.contextId }),
+    },
   });
 
   function speak(id: string, parts: readonly JsonObject[]): ReadStep {
@@ -91,6 +99,8 @@ export function createUpdateReader({ taskId, peer, deltas }: UpdateReaderOptions
   function said(message: Message | undefined): ReadStep[] {
     if (!message || message.role === Role.ROLE_USER || seen.has(message.messageId)) return [];
     seen.add(message.messageId);
+    const text = textsIn(message.parts);
+    if (text !== '') texts.push(text);
     const parts = message.parts.flatMap(plainPart);
     const files = message.parts.flatMap((part) => fileStep(part, 'file'));
     return parts.length > 0 ? [...files, speak(nameIn(message.messageId), parts)] : files;
@@ -118,8 +128,23 @@ export function createUpdateReader({ taskId, peer, deltas }: UpdateReaderOptions
     return known;
   }
 
-  function add(artifact: Artifact, append: boolean): ReadStep[] {
+  /** Whether the text of this artifact was recorded already, as one message or as several. */
+  function repeats({ artifactId, parts }: Artifact): boolean {
+    const text = textsIn(parts);
+    if (text === '' || drafts.has(artifactId)) return false;
+    return texts.includes(text) || texts.join('') === text || texts.join('\n') === text;
+  }
+
+  function add(artifact: Artifact, append: boolean, complete: boolean): ReadStep[] {
+    const repeated = complete && repeats(artifact);
     const draft = draftOf(artifact);
+    if (repeated) {
+      draft.whole = true;
+      draft.text = textsIn(artifact.parts);
+      const { files } = contentsOf(artifact);
+      draft.files = files.length;
+      return files.flatMap((part) => fileStep(part, artifact.name));
+    }
     const steps: ReadStep[] = [];
     if (!append) {
       const { text, rest, files } = contentsOf(artifact);
@@ -156,8 +181,9 @@ export function createUpdateReader({ taskId, peer, deltas }: UpdateReaderOptions
     last = task;
     learn(task.metadata);
     const steps: ReadStep[] = [];
+    const over = isTerminal(taskState.toCore(wordOf(task.status?.state)) ?? '');
     for (const artifact of task.artifacts ?? [])
-      if (!drafts.get(artifact.artifactId)?.whole) steps.push(...add(artifact, false));
+      if (!drafts.get(artifact.artifactId)?.whole) steps.push(...add(artifact, false, over));
     move(
       { taskId: task.id, contextId: task.contextId, wire: wordOf(task.status?.state), message: task.status?.message },
       task.status?.timestamp,
@@ -187,7 +213,7 @@ export function createUpdateReader({ taskId, peer, deltas }: UpdateReaderOptions
         case 'artifactUpdate': {
           const { artifact, append, lastChunk } = payload.value;
           if (!artifact) return [];
-          return [...add(artifact, append), ...(lastChunk ? finish(artifact.artifactId) : [])];
+          return [...add(artifact, append, lastChunk), ...(lastChunk ? finish(artifact.artifactId) : [])];
         }
         default:
           return [];
@@ -222,10 +248,14 @@ function wordOf(state: number | undefined): string {
 }
 
 function contentsOf({ parts }: Artifact): { text: string; rest: JsonObject[]; files: Part[] } {
-  const text = parts.flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : [])).join('');
+  const text = textsIn(parts);
   const rest = parts.filter(({ content }) => content?.$case === 'data').flatMap(plainPart);
   const files = parts.filter(({ content }) => content?.$case === 'raw' || content?.$case === 'url');
   return { text, rest, files };
+}
+
+function textsIn(parts: readonly Part[]): string {
+  return parts.flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : [])).join('');
 }
 
 function plainPart({ content }: Part): JsonObject[] {

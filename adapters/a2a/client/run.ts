@@ -11,6 +11,7 @@ import {
   type CallerReference,
   canonicalJson,
   type End,
+  type Fact,
   Fault,
   type Json,
   type JsonObject,
@@ -20,15 +21,15 @@ import {
 import { remoteDecided } from '../../../src/transport/outbound/remote-decisions.ts';
 import { proofOf } from '../../../src/transport/outbound/remote-work.ts';
 import { within } from '../../../src/transport/sse/silence.ts';
-import { wireMessage } from '../translate.ts';
+import { textPart, wireMessage } from '../translate.ts';
 import { type ActivityUpdate, createActivity, cursorOf, hasActivity } from './activity.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
 import type { Connection } from './connect.ts';
 import { endOf, isLeaving, isOver, isWaiting, whenStopped } from './end.ts';
-import { isPassing, unwrapped } from './faults.ts';
+import { isPassing, NotKnown, NotReached, unwrapped, wasNeverSent } from './faults.ts';
 import type { Inbox } from './outgoing-messages.ts';
 import type { Hooks } from './push-receiver.ts';
-import { settle } from './questions.ts';
+import { type ApprovedCall, settle } from './questions.ts';
 import { createUpdateReader, type ReadStep, type Standing } from './read-updates.ts';
 import { findAgain, messageIdOf, optionsFor, requestOf, withBytes } from './send.ts';
 import { toWireInput } from './translate.ts';
@@ -44,6 +45,8 @@ export interface RunDeps {
   readonly signal: AbortSignal;
   /** Messages to the peer while it works. */
   readonly inbox: Inbox;
+  /** Whether the peer has another address to try when this one does not have the work. */
+  readonly elsewhere: boolean;
   /** The peer's context id for our session, when it has given one. */
   contextId(): Promise<string | undefined>;
   gotContext(contextId: string): void;
@@ -56,13 +59,20 @@ const LOST = 'some of what the peer did: it could not be asked about it again';
 export async function hand(run: RunDeps): Promise<End> {
   const { settings, connection, work, sink, signal, deps, hooks } = run;
   const { client } = connection;
-  const reader = createUpdateReader({ taskId: work.task.id, peer: settings.name, deltas: !work.resumed });
+  const reader = createUpdateReader({
+    taskId: work.task.id,
+    peer: settings.name,
+    address: settings.several ? settings.index : undefined,
+    deltas: !work.resumed,
+  });
   const over = new AbortController();
   const waiting = createWaiting({ settings, deps, connection, hooks, taskId: work.task.id });
   const activity = createActivity();
   /** Our position in the peer's log, when it reports one; and the questions it accepted our answers to. */
   let cursor: string | undefined;
   const answered = new Set<string>();
+  /** Calls that were approved here, and whose end a peer without the activity extension does not report. */
+  const approved: ApprovedCall[] = [];
   const files = new Set<string>();
   let releasing: NodeJS.Timeout | undefined;
   let accepted = false;
@@ -175,7 +185,7 @@ export async function hand(run: RunDeps): Promise<End> {
         if (settled() || over.signal.aborted) return;
       }
     } catch (cause) {
-      if (over.signal.aborted || !isPassing(cause)) throw cause;
+      if (over.signal.aborted || !isPassing(cause) || (!reader.standing && wasNeverSent(cause))) throw cause;
       deps.log.warn({ err: cause, peer: settings.name }, 'the stream of a peer broke off');
     } finally {
       gone.abort();
@@ -306,8 +316,9 @@ export async function hand(run: RunDeps): Promise<End> {
         await client.cancelTask({ id: standing.taskId, tenant: '', metadata: undefined }, limit).catch(() => {});
         throw new Fault('permission_denied', next.reason);
       }
+      if (next.approved && !connection.extensions.has(EXTENSIONS.activity)) approved.push(next.approved);
       if (next.do === 'reply') await reply(next.parts, standing, next.askId);
-      else await leave(standing);
+      else await leave(standing, next.say);
     } finally {
       movedOn.abort();
       await watching.catch(() => {});
@@ -334,13 +345,29 @@ export async function hand(run: RunDeps): Promise<End> {
     await leave(standing);
   }
 
-  /** Waits until the peer has left the state it waits in. */
-  async function leave(standing: Standing): Promise<void> {
+  /** Waits until the peer has left the state it waits in. A peer that does not move by itself is told that it may. */
+  async function leave(standing: Standing, say?: string): Promise<void> {
+    if (say) {
+      await pause(over.signal, true);
+      await look();
+      if (reader.standing?.mark === standing.mark && isWaiting(reader.standing)) await nudge(say, standing);
+    }
     await watch(standing, over.signal);
+  }
+
+  /** A peer that takes no message here goes on when its own side has noticed. */
+  async function nudge(say: string, { taskId, mark }: Standing): Promise<void> {
+    try {
+      await send([textPart(say)], `${work.task.id}.cleared.${digest(mark).slice(7, 19)}`, taskId);
+    } catch (cause) {
+      if (!(cause instanceof A2AError)) throw cause;
+      deps.log.info({ err: cause, peer: settings.name }, 'a peer takes no message about its authorization');
+    }
   }
 
   async function watch(standing: Standing, until: AbortSignal): Promise<'moved'> {
     while (!until.aborted) {
+      if (!isWaiting(reader.standing) || reader.standing?.mark !== standing.mark) return 'moved';
       const how = await pause(until, true);
       if (until.aborted) break;
       await look(how);
@@ -413,6 +440,7 @@ export async function hand(run: RunDeps): Promise<End> {
     await perform(reader.end());
     await notTaken(await run.inbox.close(), 'the work was over before the message could be given');
     const end = endOf(reader);
+    if (end.state === 'COMPLETED') for (const { id, name } of approved) await sink.emit(wentOn(id, name));
     // Streams only name the receipt; its hash is known only after the task has ended.
     if (reader.receipt && !reader.receipt.receipt_hash) await lookOnce(settings.requestMs).catch(() => {});
     const proof = {
@@ -429,8 +457,11 @@ export async function hand(run: RunDeps): Promise<End> {
       if (!isLeaving(signal)) await lastWord(reference);
       return { state: 'CANCELED', summary: 'stopped while the peer was at work' };
     }
+    const elsewhere = run.elsewhere && !accepted;
+    if (elsewhere && cause instanceof NotKnown) throw cause;
+    if (elsewhere && wasNeverSent(cause)) throw new NotReached(settings, cause);
     await handoff(accepted ? 'failed' : 'rejected');
-    throw unwrapped(cause);
+    throw unwrapped(cause, settings);
   } finally {
     clearTimeout(releasing);
     stopping.close();
@@ -438,6 +469,12 @@ export async function hand(run: RunDeps): Promise<End> {
     over.abort();
     await run.inbox.close();
   }
+}
+
+/** The end of a call that a peer asked about and does not report on: it was approved, and the peer's work was completed. */
+function wentOn(tool_call_id: string, name: string): Fact {
+  const output = 'approved; the peer completed its work after that, and reports nothing of this call itself';
+  return { event: 'tool.completed', payload: { tool_call_id, name, status: 'ok', output } };
 }
 
 function digest(text: string): string {

@@ -6,6 +6,7 @@ import { type CallerReference, Fault, type Work } from '../../../src/index.ts';
 import { readWithin } from '../../../src/transport/outbound/remote.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
 import { type Connection, guardedFetch } from './connect.ts';
+import { NotKnown } from './faults.ts';
 import type { ReadStep } from './read-updates.ts';
 
 interface Reach {
@@ -48,7 +49,8 @@ const WANTED = [
 
 /** The peer's task from before our restart. Undefined: sending the work again is safe. */
 export async function findAgain({ connection, work, settings }: Reach): Promise<Task | undefined> {
-  if (connection.extensions.has(EXTENSIONS.once)) return undefined;
+  // With one address a repeat is the same task; with several, another address may have it.
+  if (connection.extensions.has(EXTENSIONS.once) && !settings.several) return undefined;
   const wanted = messageIdOf(work);
   const ask = {
     tenant: '',
@@ -67,8 +69,7 @@ export async function findAgain({ connection, work, settings }: Reach): Promise<
     });
   });
   const found = tasks.find(({ history }) => history.some(({ messageId }) => messageId === wanted));
-  if (!found)
-    throw new Fault('upstream_unavailable', 'the peer no longer knows the task it was given before the restart');
+  if (!found) throw new NotKnown();
   return await connection.client.getTask({ id: found.id, tenant: '' }, { signal });
 }
 

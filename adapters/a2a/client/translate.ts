@@ -10,9 +10,13 @@ export interface InputRules {
 
 type Files = Pick<Work, 'bytes' | 'artifact'>;
 
-/** A message becomes its parts; any other input is data. */
+/** A message becomes its parts, and an input that is only a text that text; any other input is data. */
 export async function toWireInput(input: JsonObject, files: Files, rules: InputRules): Promise<Part[]> {
-  if (!Array.isArray(input.parts)) return [dataPart(input as Json)];
+  if (!Array.isArray(input.parts)) {
+    const { text, ...rest } = input;
+    const only = typeof text === 'string' && Object.keys(rest).length === 0;
+    return [only ? textPart(text) : dataPart(input as Json)];
+  }
   const said = input.parts;
   const found = await fetched(said, files, rules);
   const parts = toWireParts(said, (id) => found.get(id));

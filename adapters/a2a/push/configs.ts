@@ -35,6 +35,8 @@ export interface PushConfig {
   readonly target: Target | undefined;
   /** The gateway that delivers it; empty where none was recorded. */
   readonly gateway: string;
+  /** The caller that is told, as far as it matters which of its questions it may answer. */
+  readonly reader: Actor;
   /** Encrypted with a key that disappears with the signing key. */
   readonly perishable?: boolean;
 }
@@ -52,6 +54,7 @@ interface Kept {
   readonly key_id: string;
   readonly cursor?: string;
   readonly gateway?: string;
+  readonly reader?: Actor;
 }
 
 export interface PushConfigs {
@@ -59,7 +62,7 @@ export interface PushConfigs {
   save(
     task: OurTask,
     config: TaskPushNotificationConfig,
-    more: { id: string; agent: string; version: string; gateway: string; cursor?: string },
+    more: { id: string; agent: string; version: string; gateway: string; reader: Actor; cursor?: string },
   ): Promise<PushConfig>;
   of(task: Pick<OurTask, 'id'>): Promise<readonly PushConfig[]>;
   /** Configurations with events left to deliver. */
@@ -91,6 +94,7 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
       version: kept.version,
       cursor: kept.cursor,
       gateway: kept.gateway ?? '',
+      reader: kept.reader ?? NO_ANSWERS,
       target: opened as Target | undefined,
       perishable: kept.key_id !== box.keyId,
     };
@@ -115,11 +119,19 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
   }
 
   function metadataOf(
-    { id, agent, version, cursor, gateway }: Omit<PushConfig, 'rowId' | 'taskId'>,
+    { id, agent, version, cursor, gateway, reader }: Omit<PushConfig, 'rowId' | 'taskId'>,
     target: Target,
   ): JsonObject {
     const sealed = box.seal(target as Json);
-    const kept = { config_id: id, agent, version, gateway, ...sealed, ...(cursor && { cursor }) };
+    const kept = {
+      config_id: id,
+      agent,
+      version,
+      gateway,
+      reader: reader as unknown as Json,
+      ...sealed,
+      ...(cursor && { cursor }),
+    };
     return { a2a_push: kept };
   }
 
@@ -133,13 +145,15 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
   }
 
   return {
-    async save(task, { url, token, authentication }, { id, agent, version, gateway, cursor }) {
+    async save(task, { url, token, authentication }, { reader: { id: readerId, kind, scopes }, ...more }) {
       const target: Target = {
         url,
         token,
         authentication: authentication && { scheme: authentication.scheme, credentials: authentication.credentials },
       };
-      const fields = { id, agent, version, gateway, cursor, target };
+      const { id, cursor } = more;
+      const reader = { id: readerId, kind, scopes: scopes.filter((scope) => /^(approvals:|\*$)/.test(scope)) };
+      const fields = { ...more, cursor, reader, target };
       const metadata = metadataOf(fields, target);
       const body = {
         provider: PROVIDER,
@@ -175,6 +189,9 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
     remove,
   };
 }
+
+/** For configurations made before readers were recorded. */
+const NO_ANSWERS: Actor = { id: 'nobody', kind: 'service', scopes: [] };
 
 /** Another gateway may have removed it in between. */
 function unlessAbsent(cause: unknown): undefined {

@@ -87,8 +87,8 @@ export function createPush({ bridge, settings, deps, readerOf, resolve, takeOver
     }
     const owned = { task, contextId: reader.contextOf(task) };
     const projection = config.cursor
-      ? await reader.catchUp(SYSTEM_ACTOR, owned, { upTo: config.cursor })
-      : reader.begin(owned.contextId);
+      ? await reader.catchUp(SYSTEM_ACTOR, owned, { upTo: config.cursor, as: config.reader })
+      : reader.begin(config.reader, owned.contextId);
     const line = lingering(signal);
     let saved = performance.now();
     let delivered = config.cursor;
@@ -174,7 +174,7 @@ export function createPush({ bridge, settings, deps, readerOf, resolve, takeOver
       const known = before.find((each) => each.id === id);
       if (known) await stop(known.rowId);
       const saved = await configs.save(task, config, {
-        ...{ id, agent, version, gateway: duty.name },
+        ...{ id, agent, version, gateway: duty.name, reader: actor },
         ...(seen && { cursor: seen }),
       });
       if (inline || !isTerminal(task.status)) begin(saved);

@@ -4,24 +4,31 @@
  */
 
 import { createHash } from 'node:crypto';
-import { AgentCard, canonicalizeAgentCard } from '@a2a-js/sdk';
+import { AgentCard } from '@a2a-js/sdk';
 import { EXTENSIONS, PROTOCOL } from '../../../mappings/a2a.ts';
 import { PROTOCOL as LEGACY } from '../../../mappings/a2a-0.3.ts';
-import { type AgentFace as AgentInfo, type Deps, type JsonObject, type Skill, VERSION } from '../../../src/index.ts';
-import { detachedJws } from '../../../src/transport/http/detached-jws.ts';
+import { type About, type AgentSkill, type JsonObject, type Skill, VERSION } from '../../../src/index.ts';
 import type { A2aSettings } from '../config.ts';
+import { toLegacyCard } from './card-0.3.ts';
+import { type CardSigner, signed } from './card-signature.ts';
 
 export interface CardDeps {
   readonly settings: A2aSettings;
-  readonly sign: Deps['sign'];
+  /** Absent: cards are unsigned. */
+  readonly signer: CardSigner | undefined;
   /** `host:port`, when gRPC is served for this agent. */
   readonly grpc: string | undefined;
 }
 
-/** A card as sent, and its entity tag. */
+/** A card as it is sent to readers of 1.0, and to those that name no version. */
 export interface MadeCard {
-  readonly wire: JsonObject;
+  readonly wire: SentCard;
+  readonly legacy: SentCard;
   readonly card: AgentCard;
+}
+interface SentCard {
+  readonly json: JsonObject;
+  readonly text: string;
   readonly etag: string;
 }
 
@@ -36,17 +43,17 @@ const ABOUT: Readonly<Record<keyof typeof EXTENSIONS, string>> = {
   once: 'A message id is a key: sent twice, it makes one task. On request, or with an Idempotency-Key header.',
   visibility:
     'Metadata of a message or a part may say that it is public, internal or receipt_only; any other word is refused.',
+  textAnswers: 'A text of yes or no answers an approval. On request, by the call or by the message that answers.',
   pieces:
     'Text is streamed while it is written, in artifact updates to be appended. On request; otherwise each text comes once, whole.',
 };
 
 export function makeCard(
-  agent: AgentInfo,
+  { name, about }: { readonly name: string; readonly about: About },
   base: string,
-  { settings, sign, grpc }: CardDeps,
+  { settings, signer, grpc }: CardDeps,
   more: readonly Skill[] = [],
-) {
-  const { name, about } = agent;
+): MadeCard {
   const interfaces = (version: string) => [
     { url: base, protocolBinding: 'JSONRPC', protocolVersion: version },
     { url: base, protocolBinding: 'HTTP+JSON', protocolVersion: version },
@@ -60,6 +67,8 @@ export function makeCard(
     version: about.version ?? VERSION,
     supportedInterfaces: [...interfaces(PROTOCOL), ...(settings.legacy ? interfaces(LEGACY) : [])],
     ...(settings.provider && { provider: settings.provider }),
+    ...(about.documentation_url && { documentationUrl: about.documentation_url }),
+    ...(about.icon_url && { iconUrl: about.icon_url }),
     capabilities: {
       streaming: true,
       pushNotifications: settings.push.enabled,
@@ -75,7 +84,11 @@ export function makeCard(
     defaultInputModes: [...(settings.inputModes ?? MODES)],
     defaultOutputModes: ['text/plain', 'application/json', 'application/octet-stream'],
     skills: [
-      ...skills.map((skill) => ({ ...skill, tags: [name] })),
+      ...skills.map(({ tags, examples, ...skill }) => ({
+        ...skill,
+        tags: tags?.length ? [...tags] : [name],
+        ...(examples?.length && { examples: [...examples] }),
+      })),
       ...more.map(({ id, name: tool, description, source }) => ({
         id,
         name: tool,
@@ -84,24 +97,18 @@ export function makeCard(
       })),
     ],
   };
-  return finished(card, sign);
-}
-
-function runSkill(name: string) {
-  return { id: 'run', name: 'Run a task', description: `Gives ${name} work in plain words.` };
-}
-
-function finished(card: JsonObject, sign: Deps['sign']): MadeCard {
   // Through the codec and back: the signature covers what any reader of the protocol makes of it.
   const plain = AgentCard.toJSON(AgentCard.fromJSON(card)) as JsonObject;
-  // The codec leaves out an empty list, and a strict reader refuses a scheme without one; verifying leaves it out again.
-  const wire = { ...(sign ? signed(plain, sign) : plain), securityRequirements: REQUIRED };
-  const etag = `"${createHash('sha256').update(JSON.stringify(wire)).digest('hex').slice(0, 32)}"`;
-  return { wire, card: AgentCard.fromJSON(wire), etag };
+  // The codec leaves out an empty list, and a strict reader refuses a scheme without one.
+  const whole = signed({ ...plain, securityRequirements: REQUIRED }, signer);
+  return { wire: sent(whole), legacy: sent(signed(toLegacyCard(whole), signer)), card: AgentCard.fromJSON(whole) };
 }
 
-/** A detached JWS over the canonical text of the JSON form without its signatures. */
-function signed(card: JsonObject, sign: NonNullable<Deps['sign']>): JsonObject {
-  // The SDK's type has the members of its decoded form; the canonical text is that of the JSON form.
-  return { ...card, signatures: [detachedJws(canonicalizeAgentCard(card as unknown as AgentCard), sign)] };
+function sent(json: JsonObject): SentCard {
+  const text = JSON.stringify(json);
+  return { json, text, etag: `"${createHash('sha256').update(text).digest('hex').slice(0, 32)}"` };
+}
+
+function runSkill(name: string): AgentSkill {
+  return { id: 'run', name: 'Run a task', description: `Gives ${name} work in plain words.` };
 }

@@ -4,7 +4,19 @@
  * refused, except for the public card.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AgentFace, Artifact, Bridge, Closable, Deps, FrontDoor, HttpHandler, Row } from '../../../src/index.ts';
+import type {
+  AgentFace,
+  Artifact,
+  Authenticate,
+  Bridge,
+  Closable,
+  Deps,
+  FrontDoor,
+  HttpHandler,
+  Json,
+  Row,
+} from '../../../src/index.ts';
+import { addressOf, bearerOf } from '../../../src/transport/http/bearer.ts';
 import type { Resolve } from '../../../src/transport/outbound/public-fetch.ts';
 import { mapErrors } from '../bindings/error-mapping.ts';
 import { serveGrpc } from '../bindings/grpc.ts';
@@ -15,12 +27,11 @@ import { SYSTEM_ACTOR } from '../push/configs.ts';
 import { createPush, type Push } from '../push/push.ts';
 import { type CallOptions, callOf } from './caller.ts';
 import { type MadeCard, makeCard } from './card.ts';
-import { toLegacyCard } from './card-0.3.ts';
 import { createContexts } from './contexts.ts';
 import { answer, contextOf, type Incoming, refusing, versionOf } from './exchange.ts';
 import { createHandler } from './handler.ts';
 import { sendCard } from './public-card.ts';
-import { Refusal, toErrorReply, toLegacyError, toRestError } from './refusal.ts';
+import { ABSENT_AGENT, Refusal, toErrorReply, toLegacyError, toRestError } from './refusal.ts';
 import { createReader, type Reader } from './task-reader.ts';
 
 /** For tests: name resolution for webhooks, and how often gateways check for others that are gone. */
@@ -38,6 +49,8 @@ export function a2aDoor(settings: A2aSettings, deps: Deps, options: DoorOptions 
 }
 
 const WELL_KNOWN = ['/.well-known/agent-card.json', '/.well-known/agent.json'];
+/** The public keys that cards are signed with. */
+const KEYS = '/.well-known/jwks.json';
 
 async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, options: DoorOptions): Promise<Closable> {
   /** The agents that can be called now: they change with the configuration. */
@@ -47,9 +60,10 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
   const openedAt = deps.clock.now();
   const closing = new AbortController();
   const readers = new Map<string, Reader>();
-  const baseOf = (name: string) => `${settings.publicUrl ?? deps.http.url}/a2a/${encodeURIComponent(name)}`;
+  const origin = () => settings.publicUrl ?? deps.http.url;
+  const baseOf = (name: string) => `${origin()}/a2a/${encodeURIComponent(name)}`;
   const readerOf = (name: string): Reader => {
-    const known = readers.get(name) ?? createReader(bridge, name, () => baseOf(name));
+    const known = readers.get(name) ?? createReader({ bridge, agent: name, settings, base: () => baseOf(name) });
     readers.set(name, known);
     return known;
   };
@@ -61,11 +75,23 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
   let grpcAt: string | undefined;
 
   function createEndpoint(agent: AgentFace) {
-    let made: { base: string; key: string | undefined; card: MadeCard } | undefined;
-    const cardDeps = () => ({ settings, sign: deps.sign, grpc: agent.name === onGrpc ? grpcAt : undefined });
-    const card = (key = made?.key): MadeCard => {
+    let made: { of: string; card: MadeCard } | undefined;
+    const cardDeps = () => ({
+      settings,
+      signer: deps.sign && { sign: deps.sign, jku: `${origin()}${KEYS}` },
+      grpc: agent.name === onGrpc ? grpcAt : undefined,
+    });
+    /** As the agent describes itself now. */
+    const described = async () => {
+      const now = (await listAgents()).find(({ name }) => name === agent.name);
+      return { name: agent.name, about: (await now?.describe?.()) ?? agent.about };
+    };
+    const card = async (): Promise<MadeCard> => {
       const base = baseOf(agent.name);
-      if (made?.base !== base || made.key !== key) made = { base, key, card: makeCard(agent, base, cardDeps()) };
+      const face = await described();
+      // A reader verifies it with the key in use, which may have changed.
+      const of = JSON.stringify([base, keyInUse(deps.jwks()), face]);
+      if (made?.of !== of) made = { of, card: makeCard(face, base, cardDeps()) };
       return made.card;
     };
     /** The additional details for this caller: the tools the rules would let it try. */
@@ -74,7 +100,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
         (workspace) => bridge.visible(actor, workspace).catch(() => []),
         () => [],
       );
-      return makeCard(agent, baseOf(agent.name), cardDeps(), tools).card;
+      return makeCard(await described(), baseOf(agent.name), cardDeps(), tools).card;
     };
     const handler = createHandler({
       bridge,
@@ -85,17 +111,22 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
       reader: readerOf(agent.name),
       push,
       closing: closing.signal,
-      card: async () => card().card,
+      card: async () => (await card()).card,
       extendedCard,
     });
+    const authenticate: Authenticate = async (bearer, from) => {
+      const actor = await deps.authenticate(bearer, from);
+      if (!(actor.agents?.includes(agent.name) ?? true)) throw ABSENT_AGENT;
+      return actor;
+    };
     const binding = {
       handler,
       legacy: mapErrors(handler, { words: toLegacyError }),
       settings,
-      authenticate: deps.authenticate,
+      authenticate,
       log: deps.log,
     };
-    return { agent, card, handler, jsonRpc: createJsonRpc(binding), rest: createRest(binding) };
+    return { agent, authenticate, card, handler, jsonRpc: createJsonRpc(binding), rest: createRest(binding) };
   }
 
   type Endpoint = ReturnType<typeof createEndpoint>;
@@ -113,11 +144,11 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     return endpoint;
   }
 
-  function showCard(incoming: Incoming, endpoint: Endpoint | undefined): void {
+  async function showCard(incoming: Incoming, endpoint: Endpoint | undefined): Promise<void> {
     try {
-      if (!endpoint) throw new Refusal('METHOD_NOT_FOUND', 'there is no agent at this address');
-      // A reader verifies it with the key in use, which may have changed.
-      sendCard(incoming, endpoint.card(keyInUse(deps.jwks())), {
+      if (!endpoint) throw ABSENT_AGENT;
+      await hideFrom(incoming.request, endpoint);
+      sendCard(incoming, await endpoint.card(), {
         version: versionOf(incoming),
         legacy: settings.legacy,
         openedAt,
@@ -127,11 +158,21 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     }
   }
 
+  /** The card is public; a reader that says who it is sees the agents it may call. */
+  async function hideFrom(request: IncomingMessage, { authenticate }: Endpoint): Promise<void> {
+    if (!request.headers.authorization) return;
+    try {
+      await authenticate(bearerOf(request), addressOf(request));
+    } catch (thrown) {
+      if (thrown === ABSENT_AGENT) throw thrown;
+    }
+  }
+
   /** A file too large for a message, for the owner of the task. */
   async function download(incoming: Incoming, endpoint: Endpoint, id: string): Promise<void> {
     const { response } = incoming;
     try {
-      const { actor } = callOf(await contextOf(incoming, 'HTTP+JSON', '1.0', deps.authenticate));
+      const { actor } = callOf(await contextOf(incoming, 'HTTP+JSON', '1.0', endpoint.authenticate));
       const artifact = await bridge.view<Artifact & Row>(actor, 'artifact', id);
       const owner = (artifact.metadata as { a2a?: { owner?: string } }).a2a?.owner;
       if (artifact.task_id) await readerOf(endpoint.agent.name).own(actor, artifact.task_id);
@@ -152,11 +193,8 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
 
   async function serve(incoming: Incoming, endpoint: Endpoint | undefined): Promise<void> {
     const { request, response, path } = incoming;
-    if (WELL_KNOWN.includes(path) && request.method === 'GET') return showCard(incoming, endpoint);
-    if (!endpoint) {
-      const absent = new Refusal('METHOD_NOT_FOUND', 'there is no agent at this address');
-      return answer(response, 404, 'application/json', toRestError(absent));
-    }
+    if (WELL_KNOWN.includes(path) && request.method === 'GET') return await showCard(incoming, endpoint);
+    if (!endpoint) return answer(response, 404, 'application/json', toRestError(ABSENT_AGENT));
     const file = /^\/artifacts\/([^/]+)$/.exec(path)?.[1];
     if (file && request.method === 'GET') return await download(incoming, endpoint, file);
     if (path === '' || path === '/') {
@@ -183,6 +221,14 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
         else at(decoded(name) ?? '', incomingOf(request, response, rest, search), next);
       },
     },
+    {
+      path: KEYS,
+      methods: ['GET'],
+      handler(_request, response) {
+        response.setHeader('cache-control', 'public, max-age=300');
+        answer(response, 200, 'application/json', deps.jwks() as Json);
+      },
+    },
     ...WELL_KNOWN.map((path) => ({
       path,
       methods: ['GET'],
@@ -195,12 +241,15 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
 
   // For another protocol's card that includes ours: the card for a reader that names no version.
   deps.http.publish?.(WELL_KNOWN[0] as string, async () => {
-    const wire = (await endpointOf(undefined))?.card(keyInUse(deps.jwks())).wire;
-    return wire && (settings.legacy ? toLegacyCard(wire) : wire);
+    const made = await (await endpointOf(undefined))?.card();
+    return made && (settings.legacy ? made.legacy : made.wire).json;
   });
 
   const chosen = settings.grpc && onGrpc !== undefined ? await endpointOf(onGrpc) : undefined;
-  const grpc = settings.grpc && chosen ? await serveGrpc(settings.grpc, chosen.handler, settings, deps) : undefined;
+  const grpc =
+    settings.grpc && chosen
+      ? await serveGrpc(settings.grpc, chosen.handler, settings, { ...deps, authenticate: chosen.authenticate })
+      : undefined;
   grpcAt = grpc?.at;
   await push?.resume();
 

@@ -13,6 +13,7 @@ import {
   Fault,
   isTerminal,
   type JsonObject,
+  mayAnswer,
   type Row,
 } from '../../../src/index.ts';
 import type { A2aSettings } from '../config.ts';
@@ -22,10 +23,10 @@ import { activated, type CallOptions, callOf } from './caller.ts';
 import { checkHistoryLength, checkId, checkList, checkSend } from './checks.ts';
 import type { Contexts } from './contexts.ts';
 import { listTasks } from './list-tasks.ts';
-import { toCoreAnswer } from './questions.ts';
+import { type Answering, isAnswer, toCoreAnswer } from './questions.ts';
 import { Refusal } from './refusal.ts';
 import type { Projection, Update } from './render-events.ts';
-import type { Owned, Reader, Reading } from './task-reader.ts';
+import { type Owned, type Reader, type Reading, whyQueued } from './task-reader.ts';
 
 export interface HandlerDeps {
   readonly bridge: Bridge;
@@ -42,12 +43,21 @@ export interface HandlerDeps {
   extendedCard(call: CallOptions): Promise<AgentCard>;
 }
 
+interface Submission extends Reading {
+  readonly once: boolean;
+  readonly version: string;
+  /** Questions that are open in the context. */
+  readonly before: readonly AskRecord[];
+}
+
 /** The result of a send. For a new task `projection` is still empty: not even the events that began the task were applied. */
 interface Begun {
   readonly owned: Owned;
   readonly projection: Projection;
   readonly fresh: boolean;
   readonly written?: readonly CoreEvent[] | undefined;
+  /** It has not begun, because another task in its context waits for an answer: waiting for it would wait for that. */
+  readonly queued?: string | undefined;
 }
 
 export function createHandler(deps: HandlerDeps): A2ARequestHandler {
@@ -83,24 +93,41 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     // A request that is refused has had no effect.
     if (config) await pushOrRefuse().check(config);
     const wanted = activated(context);
-    const how = { ...extended(wanted), quiet };
-    const begun = message.taskId
-      ? await goOn(call, message, how)
-      : await submit(call, message, params, {
-          once: wanted.has(EXTENSIONS.once),
-          version: context.requestedVersion,
-          ...how,
-        });
+    // Some clients can name an extension in a message and not in a header.
+    const texts = wanted.has(EXTENSIONS.textAnswers) || message.extensions.includes(EXTENSIONS.textAnswers);
+    const how = { ...extended(wanted), ...(texts && { texts }), quiet };
+    const before = message.taskId ? [] : await openBefore(call, message);
+    const begun =
+      message.taskId || isAnswer(message, before, answering(call, how))
+        ? await goOn(call, { ...message, taskId: message.taskId || (before[0]?.task_id ?? '') }, how)
+        : await submit(call, message, params, {
+            once: wanted.has(EXTENSIONS.once),
+            version: context.requestedVersion,
+            before,
+            ...how,
+          });
     if (config)
       await pushOrRefuse().create(call.actor, begun.owned.task, config, context.requestedVersion, begun.fresh);
     return begun;
+  }
+
+  /** Questions that are open in the context that a message names, when it names no task. A context is one caller's. */
+  async function openBefore({ actor }: CallOptions, { contextId }: Message): Promise<readonly AskRecord[]> {
+    const session = contextId ? await contexts.find(actor, contextId) : undefined;
+    return session ? await reader.openIn(actor, session) : [];
+  }
+
+  /** Tasks of a context are the caller's own. */
+  function answering({ actor }: CallOptions, { texts }: Reading): Answering {
+    const own = { created_by: actor.id };
+    return { may: (ask) => mayAnswer(actor, ask, own), texts: texts ?? settings.textApprovals };
   }
 
   async function submit(
     call: CallOptions,
     message: Message,
     params: SendMessageRequest,
-    { once, version, ...how }: Reading & { readonly once: boolean; readonly version: string },
+    { once, version, before, ...how }: Submission,
   ): Promise<Begun> {
     const { actor } = call;
     // The protocol leaves repeats open, and its own test kit sends one id twice; so a message id is a key only on request.
@@ -132,7 +159,9 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     });
     const task = resource as Owned['task'];
     const contextId = context.contextId ?? task.session_id;
-    return { owned: { task, contextId }, projection: reader.begin(contextId, how), fresh: true, written };
+    const queued = task.status === 'SUBMITTED' ? whyQueued(task, before) : undefined;
+    const projection = reader.begin(actor, contextId, { ...how, queued });
+    return { owned: { task, contextId }, projection, fresh: true, written, queued };
   }
 
   /** The next message on a task: an answer when it asks, otherwise a message to the working agent. */
@@ -149,7 +178,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     const where = { task_id: task.id, state: 'open' };
     const open = (await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, limit: 50 })).data;
     if (open.length > 0) {
-      const body = toCoreAnswer(message, open, settings);
+      const body = toCoreAnswer(message, open, answering(call, how));
       await bridge.submit({ kind: 'ask.answer', actor, body });
     } else {
       if (!deps.steers) throw new Refusal('UNSUPPORTED_OPERATION', 'this agent takes no messages while it works');
@@ -206,11 +235,11 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     },
 
     async sendMessage(params, context) {
-      const { owned, projection, fresh, written } = await begin(params, context, true);
+      const { owned, projection, fresh, written, queued } = await begin(params, context, true);
       const call = enter(context, params.tenant);
       const view = { historyLength: params.configuration?.historyLength };
       const done = () => projection.ended || projection.waiting;
-      if (params.configuration?.returnImmediately && fresh) {
+      if ((params.configuration?.returnImmediately || queued) && fresh) {
         return await reader.snapshot(call.actor, owned, view.historyLength);
       }
       if (!params.configuration?.returnImmediately && !(done() && !fresh)) {

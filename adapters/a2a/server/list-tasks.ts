@@ -18,7 +18,10 @@ const BATCH = 200;
 export async function listTasks(deps: ListDeps, actor: Actor, params: ListTasksRequest): Promise<ListTasksResponse> {
   const { reader } = deps;
   const pageSize = params.pageSize ?? PAGE;
-  const all = (await mine(deps, actor, params.contextId)).filter((task) => wanted(task, params)).sort(newestFirst);
+  const all: (OurTask & Row)[] = [];
+  for (const task of await mine(deps, actor, params.contextId))
+    if (await wanted(deps, actor, task, params)) all.push(task);
+  all.sort(newestFirst);
   const from = params.pageToken ? indexAfter(all, readToken(params.pageToken)) : 0;
   const page = all.slice(from, from + pageSize);
   const more = from + pageSize < all.length;
@@ -30,10 +33,14 @@ export async function listTasks(deps: ListDeps, actor: Actor, params: ListTasksR
   return { tasks, pageSize, totalSize: all.length, nextPageToken: more ? tokenOf(page.at(-1) as OurTask) : '' };
 }
 
-async function mine({ bridge, reader, contexts }: ListDeps, actor: Actor, contextId: string): Promise<OurTask[]> {
+async function mine(
+  { bridge, reader, contexts }: ListDeps,
+  actor: Actor,
+  contextId: string,
+): Promise<(OurTask & Row)[]> {
   const session = contextId ? await contexts.find(actor, contextId) : undefined;
   if (contextId && !session) return [];
-  const found: OurTask[] = [];
+  const found: (OurTask & Row)[] = [];
   for (let after: string | undefined; ; ) {
     const { data, next } = await bridge.list<OurTask & Row>(actor, {
       object: 'task',
@@ -47,11 +54,22 @@ async function mine({ bridge, reader, contexts }: ListDeps, actor: Actor, contex
   }
 }
 
-function wanted(task: OurTask, { status, statusTimestampAfter }: ListTasksRequest): boolean {
-  const state = toWireState(task.status, task);
-  if (status !== undefined && status !== TaskState.TASK_STATE_UNSPECIFIED && status !== state) return false;
-  return !statusTimestampAfter || Date.parse(task.updated_at) >= Date.parse(statusTimestampAfter);
+async function wanted(
+  { reader }: ListDeps,
+  actor: Actor,
+  task: OurTask & Row,
+  { status, statusTimestampAfter }: ListTasksRequest,
+): Promise<boolean> {
+  if (statusTimestampAfter && Date.parse(task.updated_at) < Date.parse(statusTimestampAfter)) return false;
+  if (status === undefined || status === TaskState.TASK_STATE_UNSPECIFIED) return true;
+  // How a question is shown depends on who reads it, so the few tasks that wait are read.
+  if (!WAITING.includes(task.status) || !WAITING_STATES.includes(status))
+    return status === toWireState(task.status, task);
+  const shown = await reader.snapshot(actor, { task, contextId: reader.contextOf(task) }, 0, false);
+  return shown.status?.state === status;
 }
+const WAITING: readonly string[] = ['INPUT_REQUIRED', 'AUTH_REQUIRED'];
+const WAITING_STATES: readonly TaskState[] = [TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED];
 
 function newestFirst(a: OurTask, b: OurTask): number {
   return compare(b.updated_at, a.updated_at) || compare(b.id, a.id);

@@ -1,9 +1,7 @@
 /** Sends the public card: whole or not modified, in the revision the reader speaks, without authentication. */
-import { createHash } from 'node:crypto';
 import { PROTOCOL } from '../../../mappings/a2a.ts';
 import { PROTOCOL as LEGACY } from '../../../mappings/a2a-0.3.ts';
 import type { MadeCard } from './card.ts';
-import { toLegacyCard } from './card-0.3.ts';
 import type { Incoming } from './exchange.ts';
 
 export interface CardReader {
@@ -17,8 +15,7 @@ const MAX_AGE = 300;
 
 export function sendCard({ request, response }: Incoming, made: MadeCard, reader: CardReader): void {
   const older = reader.legacy && reader.version === LEGACY;
-  const body = JSON.stringify(older ? toLegacyCard(made.wire) : made.wire);
-  const etag = older ? `"${createHash('sha256').update(body).digest('hex').slice(0, 32)}"` : made.etag;
+  const { text, etag } = older ? made.legacy : made.wire;
   response.setHeader('etag', etag);
   response.setHeader('cache-control', `public, max-age=${MAX_AGE}`);
   response.setHeader('last-modified', new Date(reader.openedAt).toUTCString());
@@ -29,6 +26,6 @@ export function sendCard({ request, response }: Incoming, made: MadeCard, reader
     response.writeHead(304).end();
     return;
   }
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
-  response.end(body);
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+  response.end(text);
 }

@@ -1,7 +1,7 @@
 /**
  * Questions as a peer sees them, and the peer's next message as an answer. A question is sent twice: as text for a person, and
- * as data for a program. A plain "yes" approves nothing: a task state authorises no one, so an approval must name what it
- * approves.
+ * as data for a program; both say what an answer looks like, to a peer that may answer. A plain "yes" approves nothing unless
+ * the peer asked for that: a task state authorises no one, so an approval must name what it approves.
  */
 
 import type { Message, Part } from '@a2a-js/sdk';
@@ -19,20 +19,38 @@ import {
 import { dataPart, textPart, wireMessage } from '../translate.ts';
 import { Refusal } from './refusal.ts';
 
+/** The answers this peer can give. */
+export interface Answering {
+  may(ask: AskRecord): boolean;
+  /** A text of yes or no is an answer to an approval. */
+  readonly texts: boolean;
+}
+
 export function toWireQuestion(
   asks: readonly AskRecord[],
   ids: { readonly messageId: string; readonly taskId: string; readonly contextId: string },
+  answering: Answering,
 ): Message {
-  const parts = asks.flatMap((ask) => [textPart(wordsOf(ask)), dataPart(described(ask))]);
+  const parts = asks.flatMap((ask) => {
+    const may = answering.may(ask);
+    return [textPart(wordsOf(ask, may, answering.texts)), dataPart(may ? described(ask) : described(ask, false))];
+  });
   return wireMessage({ ...ids, parts, extensions: [EXTENSIONS.asks] });
 }
 
-/** For a person: the act as recorded, and where to answer when the text does not show all of it. Messages leave this machine. */
-function wordsOf(ask: AskRecord): string {
-  return ask.kind === 'approval' ? dialogText(ask).text : visibleText(ask.question);
+/** For a person: the act as recorded, and how to answer, or where when the text does not show all of it. Messages leave this machine. */
+function wordsOf(ask: AskRecord, may: boolean, texts: boolean): string {
+  const { text, whole } = ask.kind === 'approval' ? dialogText(ask) : { text: visibleText(ask.question), whole: true };
+  if (!may) return `${text}\nThis is answered on the agent's side, and not by you. The task goes on when it is.`;
+  if (ask.kind === 'input') return text;
+  const data = JSON.stringify({ askId: ask.id, approved: whole });
+  if (!whole) return `${text}\nTo deny it, send a message to this task with the data part ${data}.`;
+  const plain = texts ? ', or with the text yes or no' : '';
+  return `${text}\nTo answer, send a message to this task with the data part ${data}, with false to deny${plain}.`;
 }
 
-function described(ask: AskRecord): JsonObject {
+/** `answerable` is absent where an answer is shown. */
+function described(ask: AskRecord, answerable?: false): JsonObject {
   const about = {
     askId: ask.id,
     kind: ask.kind,
@@ -46,10 +64,11 @@ function described(ask: AskRecord): JsonObject {
     const action = { tool, server, target, effect, arguments: args };
     const known = Object.entries(action).filter(([, value]) => value !== undefined);
     const { whole } = dialogText(ask);
-    const answer = { askId: ask.id, approved: whole };
-    return { ...about, action: Object.fromEntries(known) as JsonObject, shown: whole ? 'whole' : 'in_part', answer };
+    const shown = { ...about, action: Object.fromEntries(known) as JsonObject, shown: whole ? 'whole' : 'in_part' };
+    return answerable === false ? { ...shown, answerable } : { ...shown, answer: { askId: ask.id, approved: whole } };
   }
-  return { ...about, ...(ask.schema && { schema: ask.schema as JsonObject }), answer: { askId: ask.id, value: null } };
+  const wanted = { ...about, ...(ask.schema && { schema: ask.schema as JsonObject }) };
+  return answerable === false ? { ...wanted, answerable } : { ...wanted, answer: { askId: ask.id, value: null } };
 }
 
 export function toWireAnswer(
@@ -71,28 +90,46 @@ export function toWireAnswer(
   return wireMessage({ messageId: `answer-${ask?.id ?? askId}`, parts: [part], ...ids }, 'user');
 }
 
-export interface AnswerRules {
-  /** A text such as "yes" counts as an approval. */
-  readonly textApprovals: boolean;
+/** Whether a message that names no task can be an answer to one of these questions. */
+export function isAnswer(message: Message, open: readonly AskRecord[], { texts, may }: Answering): boolean {
+  const { said, text, id } = contentOf(message);
+  if (id !== undefined) return open.some((ask) => ask.id === id);
+  const askable = open.filter(may);
+  if (askable.length !== 1) return false;
+  if (askable[0]?.kind === 'input') return true;
+  return typeof said?.approved === 'boolean' || (texts && (YES.test(text) || NO.test(text)));
+}
+
+interface Content {
+  readonly data: readonly Json[];
+  readonly text: string;
+  /** The first data part that is an object. */
+  readonly said: JsonObject | undefined;
+  /** The question it names. */
+  readonly id: string | undefined;
+}
+
+function contentOf({ parts }: Message): Content {
+  const data = parts.flatMap(({ content }) => (content?.$case === 'data' ? [content.value as Json] : []));
+  const text = parts
+    .flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : []))
+    .join('\n')
+    .trim();
+  const said = data.map(objectOf).find((value) => value !== undefined);
+  const id = said?.askId ?? said?.ask_id;
+  return { data, text, said, id: typeof id === 'string' ? id : undefined };
 }
 
 /** Which question a message answers, and how. */
 export function toCoreAnswer(
   message: Message,
   open: readonly AskRecord[],
-  { textApprovals }: AnswerRules,
+  { texts, may }: Answering,
 ): CommandBody<'ask.answer'> {
-  const data = message.parts.flatMap(({ content }) => (content?.$case === 'data' ? [content.value as Json] : []));
-  const text = message.parts
-    .flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : []))
-    .join('\n')
-    .trim();
-  const said = data.map(objectOf).find((value) => value !== undefined);
-  const id = said?.askId ?? said?.ask_id;
-  const named = typeof id === 'string' ? id : undefined;
+  const { data, text, said, id: named } = contentOf(message);
   const ask = chosen(open, named, said);
   if (ask.kind === 'approval') {
-    const verdict = verdictOf(said, textApprovals ? text : '');
+    const verdict = verdictOf(said, texts ? text : '', () => may(ask));
     if (verdict.approved && !dialogText(ask).whole) throw new Refusal('INVALID_PARAMS', dialogText(ask).text);
     return { ask_id: ask.id, ...verdict, ...changedIn(said) };
   }
@@ -119,13 +156,19 @@ function chosen(open: readonly AskRecord[], named: string | undefined, said: Jso
 const YES = /^(yes|y|approve|approved|allow|ok)[.!]?$/i;
 const NO = /^(no|n|deny|denied|reject|rejected)[.!]?$/i;
 
-function verdictOf(said: JsonObject | undefined, text: string): { approved: boolean; reason?: string } {
+function verdictOf(
+  said: JsonObject | undefined,
+  text: string,
+  may: () => boolean,
+): { approved: boolean; reason?: string } {
   if (typeof said?.approved === 'boolean') return { approved: said.approved, ...reasonOf(said) };
   if (YES.test(text)) return { approved: true };
   if (NO.test(text)) return { approved: false };
   throw new Refusal(
     'INVALID_PARAMS',
-    'this task waits for an approval: answer with a data part {"askId": ..., "approved": true or false}',
+    may()
+      ? 'this task waits for an approval: answer with a data part {"askId": ..., "approved": true or false}'
+      : "this task waits for an approval that is given on the agent's side; it takes no messages until then",
   );
 }
 

@@ -89,6 +89,9 @@ function capital(word: string): string {
   return `${word[0] ?? ''}${word.slice(1).toLowerCase()}`;
 }
 
+/** An agent that is not here, and one that the caller may not call: both get this, in the same bytes whatever was asked. */
+export const ABSENT_AGENT = new Refusal('METHOD_NOT_FOUND', 'there is no agent at this address');
+
 /** Hidden and absent tasks get the same message. */
 export function absentTask(id: string): Refusal {
   return new Refusal('TASK_NOT_FOUND', `task ${id} was not found`);

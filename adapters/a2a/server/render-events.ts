@@ -49,8 +49,20 @@ export interface ProjectionOptions {
    * join all updates, some keep only the last one, and one whole update is the same for both.
    */
   readonly pieces?: boolean;
+  /** The answers that the reader may give, and how its questions are put. */
+  readonly answering: ReaderAnswers;
+  /** Why the task has not begun, where another task in its context waits for an answer. */
+  readonly queued?: string | undefined;
   /** The URL of a file that is not sent inside a message. */
   link(artifactId: string): string;
+}
+
+export interface ReaderAnswers {
+  may(ask: AskRecord, task: OurTask): boolean;
+  /** A text of yes or no is an answer to an approval. */
+  readonly texts: boolean;
+  /** A task that waits for the reader is in INPUT_REQUIRED, and one that waits for others in AUTH_REQUIRED. */
+  readonly byReader: boolean;
 }
 
 export interface Projection {
@@ -59,7 +71,7 @@ export interface Projection {
   /** Applies an event; returns the updates for a stream. */
   take(event: CoreEvent, content?: Content): readonly Update[];
   snapshot(view?: { readonly historyLength?: number | undefined; readonly artifacts?: boolean }): Task;
-  /** The canonical status; undefined before the task was submitted. */
+  /** The canonical status as the reader is told; undefined before the task was submitted. */
   readonly status: string | undefined;
   readonly ended: boolean;
   /** The task needs an answer before it continues. */
@@ -77,7 +89,7 @@ const NONE: readonly Update[] = [];
 const isActivity = (kind: string): kind is (typeof ACTIVITY)[number] => (ACTIVITY as readonly string[]).includes(kind);
 
 export function createProjection(options: ProjectionOptions): Projection {
-  const { contextId, activity = false, quiet = false, pieces = false, link } = options;
+  const { contextId, activity = false, quiet = false, pieces = false, answering, queued, link } = options;
   const view = emptyTaskView('open');
   let status: TaskStatus | undefined;
   let answered = false;
@@ -100,21 +112,35 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   function moveTo(event: CoreEvent, message?: Message): readonly Update[] {
-    const { task } = view;
-    status = { state: toWireState(task?.status ?? '', task), message, timestamp: event.created_at };
+    status = { state: toWireState(shownStatus() ?? '', view.task), message, timestamp: event.created_at };
     return quiet ? NONE : [statusUpdate()];
+  }
+
+  const may = (ask: AskRecord) => answering.may(ask, view.task as OurTask);
+
+  /** Clients end their turn at INPUT_REQUIRED and wait at AUTH_REQUIRED: so the first is for a reader that has to answer. */
+  function shownStatus(): string | undefined {
+    const real = view.task?.status;
+    if (!answering.byReader || !isWaiting(view) || view.questions.size === 0) return real;
+    return [...view.questions.values()].some(may) ? 'INPUT_REQUIRED' : 'AUTH_REQUIRED';
   }
 
   function question(event: CoreEvent): Message | undefined {
     if (view.questions.size === 0) return undefined;
-    return toWireQuestion([...view.questions.values()], { messageId: `question-${event.id}`, ...taskIds() });
+    const ids = { messageId: `question-${event.id}`, ...taskIds() };
+    return toWireQuestion([...view.questions.values()], ids, { may, texts: answering.texts });
   }
 
   function transition(event: CoreEvent, task: OurTask): readonly Update[] {
     switch (event.event) {
       case 'task.submitted':
         opened(task);
-        moveTo(event);
+        moveTo(
+          event,
+          queued
+            ? wireMessage({ messageId: `queued-${event.id}`, parts: [textPart(queued)], ...taskIds() })
+            : undefined,
+        );
         return quiet ? NONE : [{ $case: 'task', value: snapshot() }];
       case 'task.input_required':
       case 'task.auth_required': {
@@ -324,9 +350,9 @@ export function createProjection(options: ProjectionOptions): Projection {
       const ask = view.questions.get(asText(ask_id));
       const rendered = render(event, content ?? (artifact?.id ? { url: link(artifact.id) } : {}), ask);
       const status = view.task?.status;
-      projection.status = status;
       projection.ended = status !== undefined && isTerminal(status);
       projection.waiting = isWaiting(view);
+      projection.status = projection.waiting ? shownStatus() : status;
       projection.cursor = event.id;
       return rendered;
     },

@@ -1,8 +1,18 @@
 /** Reads a task from the log, its past and its live events, as a peer sees it. Holds no state between calls. */
 import type { Task } from '@a2a-js/sdk';
 import { EXTENSIONS } from '../../../mappings/a2a.ts';
-import type { Actor, Bridge, CoreEvent, Task as OurTask, Row } from '../../../src/index.ts';
+import {
+  type Actor,
+  type AskRecord,
+  type Bridge,
+  type CoreEvent,
+  mayAnswer,
+  type Task as OurTask,
+  type Row,
+  visibleText,
+} from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
+import type { A2aSettings } from '../config.ts';
 import type { Content } from '../translate.ts';
 import { absentTask, isAbsent } from './refusal.ts';
 import { createProjection, type Projection, type ProjectionOptions, type Update } from './render-events.ts';
@@ -13,14 +23,21 @@ export interface Owned {
 }
 
 /** What a caller reads of a task: see `ProjectionOptions`. */
-export type Reading = Pick<ProjectionOptions, 'activity' | 'quiet' | 'pieces'>;
+export interface Reading extends Pick<ProjectionOptions, 'activity' | 'quiet' | 'pieces' | 'queued'> {
+  /** The caller wants to answer approvals with a text. */
+  readonly texts?: boolean;
+  /** The caller that is told of it, where another one reads. */
+  readonly as?: Actor;
+}
 
 export interface Reader {
   /** The task, if it belongs to this caller and this agent. Any other is absent. */
   own(actor: Actor, taskId: string): Promise<Owned>;
   isMine(actor: Actor, task: OurTask): boolean;
   contextOf(task: OurTask): string;
-  begin(contextId: string, how?: Reading): Projection;
+  begin(actor: Actor, contextId: string, how?: Reading): Projection;
+  /** Why a task of this session that has not begun waits: the questions open in it, and what they are about. */
+  openIn(actor: Actor, sessionId: string): Promise<readonly AskRecord[]>;
   /** Applies all events up to now, or up to an event. */
   catchUp(actor: Actor, owned: Owned, how?: Reading & { upTo?: string }): Promise<Projection>;
   snapshot(actor: Actor, owned: Owned, historyLength?: number, artifacts?: boolean): Promise<Task>;
@@ -41,9 +58,32 @@ export interface Reader {
   follow(actor: Actor, taskId: string, projection: Projection, signal: AbortSignal): AsyncGenerator<readonly Update[]>;
 }
 
-export function createReader(bridge: Bridge, agent: string, base: () => string): Reader {
+export interface ReaderDeps {
+  readonly bridge: Bridge;
+  readonly agent: string;
+  readonly settings: Pick<A2aSettings, 'approvals' | 'textApprovals'>;
+  /** The agent's base URL. */
+  base(): string;
+}
+
+export function createReader({ bridge, agent, settings, base }: ReaderDeps): Reader {
   const link = (artifactId: string) => `${base()}/artifacts/${artifactId}`;
-  const begin: Reader['begin'] = (contextId, how) => createProjection({ contextId, ...how, link });
+  const begin: Reader['begin'] = (actor, contextId, { texts, as = actor, ...how } = {}) =>
+    createProjection({
+      contextId,
+      ...how,
+      answering: {
+        may: (ask, task) => mayAnswer(as, ask, task),
+        texts: texts ?? settings.textApprovals,
+        byReader: settings.approvals === 'input_required',
+      },
+      link,
+    });
+
+  async function openIn(actor: Actor, sessionId: string): Promise<readonly AskRecord[]> {
+    const where = { session_id: sessionId, state: 'open' };
+    return (await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, limit: 50 })).data;
+  }
 
   async function contentOf(actor: Actor, id: string): Promise<Content> {
     // Not stored here, or hidden from this caller: a link is sent instead.
@@ -67,7 +107,8 @@ export function createReader(bridge: Bridge, agent: string, base: () => string):
   }
 
   async function catchUp(...[actor, { task, contextId }, { upTo, ...how } = {}]: Parameters<Reader['catchUp']>) {
-    const projection = begin(contextId, how);
+    const queued = task.status === 'SUBMITTED' ? whyQueued(task, await openIn(actor, task.session_id)) : undefined;
+    const projection = begin(actor, contextId, { ...how, queued });
     const range = { stream: { of: 'task', id: task.id } as const, ...(upTo && { upTo }) };
     for await (const event of bridge.events(actor, range)) {
       const content = contentFor(actor, projection, event);
@@ -80,6 +121,7 @@ export function createReader(bridge: Bridge, agent: string, base: () => string):
     isMine,
     contextOf,
     begin,
+    openIn,
     catchUp,
     async own(actor, taskId) {
       try {
@@ -122,6 +164,14 @@ export function createReader(bridge: Bridge, agent: string, base: () => string):
       }
     },
   };
+}
+
+/** Why a task has not begun, in words; undefined when nothing that waits for an answer is before it. */
+export function whyQueued({ id }: Pick<OurTask, 'id'>, open: readonly AskRecord[]): string | undefined {
+  const [before] = open;
+  if (!before || before.task_id === id) return undefined;
+  const what = before.kind === 'approval' ? 'an approval' : 'an answer';
+  return `This task begins when task ${before.task_id} of the same context has ended, and that one waits for ${what}: ${visibleText(before.question)}`;
 }
 
 /** The position from which a task's stream continues. */

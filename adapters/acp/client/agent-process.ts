@@ -3,7 +3,7 @@
  * The handler of the running task is attached to it; updates that arrive while no handler is attached are late.
  */
 
-import { PROVIDER_CATALOG } from '../../../mappings/acp-harn.ts';
+import { HOST_CAPABILITIES, PROVIDER_CATALOG } from '../../../mappings/acp-harn.ts';
 import { anySignal, asText, Fault, type Json, type JsonObject } from '../../../src/index.ts';
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { Asked, Peer } from '../../../src/transport/json-rpc/peer.ts';
@@ -38,6 +38,8 @@ export interface AgentProcess {
   remembers: boolean;
   /** Its provider catalog, when it has one. */
   readonly catalog: Json | undefined;
+  /** Refusals whose reasons it has not been told. */
+  readonly untold: string[];
   /** When the agent last sent anything; silence is measured from here. */
   readonly receivedAt: number;
   spent: Spent;
@@ -112,7 +114,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
     },
     async request(asked) {
       // Harn agents wait a minute for this, whether or not a task runs.
-      if (asked.method === 'host/capabilities') return {};
+      if (asked.method === 'host/capabilities') return settings.terminal ? HOST_CAPABILITIES : {};
       if (!handler) throw new RpcError({ code: -32600, message: 'no task of this agent is running' });
       return await handler.request(asked);
     },
@@ -171,6 +173,7 @@ async function greet(child: Child, options: AgentProcessOptions): Promise<AgentP
       return receivedAt;
     },
     spent: NOTHING_SPENT,
+    untold: [],
     introduced: false,
     late,
     attach(next) {

@@ -34,11 +34,15 @@ async function fetched(work: Work, part: JsonObject): Promise<Fetched | undefine
   return { artifact, ...(bytes && { bytes }) };
 }
 
+export interface Said {
+  readonly role: string;
+  readonly parts: readonly Part[];
+}
+
 /** For an agent without memory of the session: the conversation so far, as far as it fits, as text. */
-export async function historyBlock(work: Work): Promise<JsonObject | undefined> {
+export async function conversation(messages: AsyncIterable<Said>): Promise<JsonObject | undefined> {
   const lines: string[] = [];
-  for await (const { role, parts, task_id } of work.transcript()) {
-    if (task_id === work.task.id) continue;
+  for await (const { role, parts } of messages) {
     const text = parts
       .flatMap((part) => ('text' in part && typeof part.text === 'string' ? [part.text] : []))
       .join('\n');
@@ -49,6 +53,13 @@ export async function historyBlock(work: Work): Promise<JsonObject | undefined> 
   const text = lines.join('\n\n');
   const kept = text.length > MOST_TEXT ? `…${text.slice(-MOST_TEXT)}` : text;
   return { type: 'text', text: `What was said before in this conversation:\n\n${kept}` };
+}
+
+export async function historyBlock(work: Work): Promise<JsonObject | undefined> {
+  async function* before(): AsyncIterable<Said> {
+    for await (const message of work.transcript()) if (message.task_id !== work.task.id) yield message;
+  }
+  return await conversation(before());
 }
 
 /** This agent's previous session id, from the metadata of its messages. */

@@ -1,25 +1,18 @@
 /** Requests of an agent to its client while it works: each is submitted to the bridge and answered in the protocol's words. */
 
-import { raised } from '../../../mappings/acp-acts.ts';
-import { HITL_KINDS, HITL_RESPOND } from '../../../mappings/acp-harn.ts';
-import {
-  type Answer,
-  asText,
-  EFFECTS,
-  Fault,
-  type Json,
-  type JsonObject,
-  type Logger,
-  type Sink,
-} from '../../../src/index.ts';
+import { POLICY_BLOCK } from '../../../mappings/acp.ts';
+import { HITL_RESPOND, HOST_CALL } from '../../../mappings/acp-harn.ts';
+import { type Answer, asText, Fault, type Json, type JsonObject, type Logger, type Sink } from '../../../src/index.ts';
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendSettings } from '../config.ts';
 import { harnPayload } from '../harn.ts';
+import { hitlEnded, toHitlAsk, toHitlResponse } from '../hitl.ts';
+import { passesErrorsOn, refusalOf, refusalText } from '../refusals.ts';
 import { lookup, objectOf, textOf, within } from '../shapes.ts';
-import { shownEffect } from '../shown-act.ts';
-import { inputOf, OURS, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome, withMeta } from '../translate.ts';
+import { inputOf, onlyLasting, optionsOf, toAction, toolNameOf, toWireOutcome, withReason } from '../translate.ts';
 import type { Files } from './acts/files.ts';
+import type { createHostCalls } from './acts/host-calls.ts';
 import type { Terminals } from './acts/terminals.ts';
 import type { AgentProcess } from './agent-process.ts';
 import type { RecordedFact } from './facts.ts';
@@ -31,6 +24,7 @@ export interface RequestsDeps {
   readonly reader: UpdateReader;
   readonly files: Files;
   readonly terminals: Terminals;
+  readonly hostCalls: ReturnType<typeof createHostCalls>;
   readonly agentProcess: AgentProcess;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -52,7 +46,7 @@ export interface Requests {
 }
 
 export function createRequests(deps: RequestsDeps): Requests {
-  const { settings, sink, reader, files, terminals, agentProcess, log, signal, write } = deps;
+  const { settings, sink, reader, files, terminals, hostCalls, agentProcess, log, signal, write } = deps;
   let open = 0;
   let settledAt = 0;
   let held = false;
@@ -109,6 +103,11 @@ export function createRequests(deps: RequestsDeps): Requests {
         throw cause;
       });
     if (answer.kind !== 'approved') reader.denied(call);
+    if (answer.kind === 'denied') {
+      const text = refusalText(answer);
+      if (passesErrorsOn(agentProcess.agentName)) throw new RpcError({ code: POLICY_BLOCK, message: text });
+      if (!bare) agentProcess.untold.push(refusalOf(reported.title, text));
+    }
     return bare ? bareOutcome(answer) : withReason(toWireOutcome(options, answer), answer);
   }
 
@@ -138,6 +137,7 @@ export function createRequests(deps: RequestsDeps): Requests {
       'fs/write_text_file': (asked: Asked) => files.write(asked.params, asked.signal),
     }),
     ...(settings.terminal && {
+      [HOST_CALL]: (asked: Asked) => hostCalls(asked.params, asked.signal),
       'terminal/create': (asked: Asked) => terminals.create(asked.params, asked.signal),
       'terminal/output': ({ params }: Asked) => terminals.output(params),
       'terminal/wait_for_exit': (asked: Asked) => terminals.exit(asked.params, asked.signal),
@@ -165,60 +165,13 @@ export function createRequests(deps: RequestsDeps): Requests {
     const settled = new AbortController();
     asking.set(requestId, settled);
     const withdrawn = settled.signal;
-    const payload = objectOf(reported.payload) ?? {};
-    const question =
-      textOf(payload.question) ?? textOf(payload.prompt) ?? textOf(payload.message) ?? textOf(payload.action);
-    const wants = lookup(HITL_KINDS, reported.kind) ?? 'approval';
-    const ext = { acp: { hitl: reported } };
-    const request = objectOf(payload.approvalRequest) ?? payload;
-    const args = objectOf(request.args) ?? {};
-    const answer = await sink.ask(
-      wants === 'input'
-        ? {
-            kind: 'input',
-            key: `hitl-${requestId}`,
-            question: question ?? 'The agent asks for a value.',
-            ext,
-            withdrawn,
-          }
-        : {
-            kind: 'approval',
-            action: {
-              kind: 'tool',
-              tool_call_id: `hitl-${requestId}`,
-              tool: textOf(request.action) ?? asText(reported.kind),
-              arguments: args,
-              effect: raised(
-                EFFECTS.find((word) => word === request.effect) ?? 'unknown',
-                shownEffect({ rawInput: args }),
-              ),
-              evidence: 'asked',
-              claims: { agent: agentProcess.agentName, ...(question && { title: question }) },
-              cwd: agentProcess.cwd,
-            },
-            ...(question && { question }),
-            ext,
-            withdrawn,
-          },
-    );
+    const question = toHitlAsk(reported, { agent: agentProcess.agentName, cwd: agentProcess.cwd }, withdrawn);
+    const answer = await sink.ask(question);
     asking.delete(requestId);
     if (signal.aborted || withdrawn.aborted) return;
-    const by = 'by' in answer ? { reviewer: answer.by } : {};
-    const reason = 'reason' in answer && answer.reason ? { reason: answer.reason } : {};
-    const yes = answer.kind === 'approved';
-    const verdict =
-      wants === 'input'
-        ? { answer: answer.kind === 'value' ? (answer.value as Json) : null }
-        : reported.kind === 'escalation'
-          ? { accepted: yes }
-          : { approved: yes };
-    await agentProcess.peer.request(HITL_RESPOND, {
-      sessionId: agentProcess.sessionId,
-      request_id: requestId,
-      ...verdict,
-      ...by,
-      ...reason,
-    });
+    const { sessionId } = agentProcess;
+    await agentProcess.peer.request(HITL_RESPOND, { sessionId, ...toHitlResponse(reported, answer) });
+    await write(hitlEnded(reported, question, answer));
   }
 
   return {
@@ -241,7 +194,7 @@ export function createRequests(deps: RequestsDeps): Requests {
           param: '/sessionId',
         });
       }
-      if (method.startsWith('fs/') || method === 'terminal/create') held = true;
+      if (method.startsWith('fs/') || method === 'terminal/create' || method === HOST_CALL) held = true;
       return await settle(() => serve(asked));
     },
     harnSettled: (update) => asking.get(asText(harnPayload(update).requestId))?.abort(),
@@ -251,12 +204,6 @@ export function createRequests(deps: RequestsDeps): Requests {
       });
     },
   };
-}
-
-/** Adds the reason for agents that read it: the protocol itself has no member for it. */
-function withReason(outcome: JsonObject, answer: Answer): JsonObject {
-  const reason = 'reason' in answer ? answer.reason : undefined;
-  return reason ? withMeta(outcome, OURS, { reason }) : outcome;
 }
 
 /** The reply for Harn agents without options: a plain yes, or a no with its reason. */

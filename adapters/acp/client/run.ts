@@ -19,9 +19,11 @@ import {
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendDeps, BackendSettings } from '../config.ts';
+import { REFUSALS_REPORTED, refusalsBlock } from '../refusals.ts';
 import { compact, textOf } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure } from '../translate.ts';
 import { createFiles } from './acts/files.ts';
+import { createHostCalls } from './acts/host-calls.ts';
 import { createTerminals } from './acts/terminals.ts';
 import { type AgentProcess, isStanding } from './agent-process.ts';
 import type { RecordedFact } from './facts.ts';
@@ -82,7 +84,9 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     outside: settings.outside,
     ids: deps.ids,
   });
+  const hostCalls = createHostCalls({ sink, terminals, cwd, taskId: task.id, agent: agentProcess.agentName });
   const requests = createRequests({
+    hostCalls,
     settings,
     sink,
     reader,
@@ -116,7 +120,13 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     await write(beforehand());
     const blocks = await promptBlocks(work, agentProcess.can);
     const history = agentProcess.remembers ? undefined : await historyBlock(work);
-    const prompt = history ? [history, ...blocks] : blocks;
+    const refusals = agentProcess.untold.splice(0);
+    if (refusals.length > 0) await write([{ event: REFUSALS_REPORTED, payload: { refusals } }]);
+    const prompt = [
+      ...(history ? [history] : []),
+      ...blocks,
+      ...(refusals.length > 0 ? [refusalsBlock(refusals)] : []),
+    ];
     agentProcess.remembers = true;
     return await converse({ sessionId, prompt });
   } finally {

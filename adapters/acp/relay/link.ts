@@ -7,8 +7,10 @@ import { NOT_JSON } from '../../../src/transport/json-rpc/messages.ts';
 import { sameId } from '../../../src/transport/json-rpc/raw-id.ts';
 import { type ByteLines, type LineVerdict, readByteLines } from '../../../src/transport/ndjson/byte-lines.ts';
 import { createOrderedWriter, type OrderedWriter } from '../../../src/transport/ndjson/ordered-writer.ts';
+import { textOf, within } from '../shapes.ts';
 import { type Frame, frameOf, idOf, type Request, type Response, unreadable } from './frames/frame.ts';
 import type { RunOn } from './frames/repeated-lines.ts';
+import { restorable } from './frames/restorable.ts';
 
 /** Inspects lines once the relay is ready. */
 export interface Looker {
@@ -30,6 +32,8 @@ export interface Link {
   readonly agentEnded: Promise<Error | undefined>;
   /** When the agent last sent anything. */
   agentReceivedAt(): number;
+  /** The agent's name for itself, once it has responded to `initialize`; undefined when it has none, or something else came first. */
+  readonly agentName: Promise<string | undefined>;
 }
 
 export interface Streams {
@@ -44,15 +48,22 @@ export function openLink({ editor, agent }: Streams): Link {
   let looker: Looker | undefined;
   const greetings: { request: Request; answer: Response | undefined }[] = [];
   const earlyFrames = createEarly();
+  let named: (name: string | undefined) => void = () => {};
+  const agentName = new Promise<string | undefined>((resolve) => {
+    named = resolve;
+  });
   const toEditor = createOrderedWriter(editor.output, () => fromAgent.room());
   const toAgent = createOrderedWriter(agent.stdin, () => fromEditor.room());
 
   const fromEditor = side(editor.input, toAgent, {
     look(frame) {
       if (looker) return looker.fromEditor(frame);
-      if (frame.kind !== 'request' || frame.method !== 'initialize') return undefined;
-      greetings.push({ request: frame, answer: undefined });
-      return true;
+      if (frame.kind === 'request' && frame.method === 'initialize') {
+        greetings.push({ request: frame, answer: undefined });
+        return true;
+      }
+      named(undefined);
+      return undefined;
     },
   });
   const fromAgent = side(agent.stdout, toEditor, {
@@ -60,22 +71,32 @@ export function openLink({ editor, agent }: Streams): Link {
       if (looker) return looker.fromAgent(frame);
       if (frame.kind === 'response') {
         const greeting = greetings.find(({ request }) => sameId(idOf(request)) === sameId(idOf(frame)));
-        if (!greeting || greeting.answer) return undefined;
+        if (!greeting || greeting.answer) {
+          named(undefined);
+          return undefined;
+        }
         greeting.answer = frame;
-        return true;
+        named(textOf(within(frame.message, 'result', 'agentInfo', 'name')));
+        const line = restorable(frame);
+        return line === frame.line ? true : () => toEditor.send(line);
       }
       if (frame.kind === 'blank') return DROPPED;
       if (frame.kind === 'noise') return () => earlyFrames.keep(frame);
-      if (frame.kind !== 'notification' || !mayPassEarly(frame.method)) return undefined;
-      earlyFrames.keep(frame);
-      return true;
+      if (frame.kind === 'notification' && mayPassEarly(frame.method)) {
+        earlyFrames.keep(frame);
+        return true;
+      }
+      named(undefined);
+      return undefined;
     },
     through: (chunk, from) => looker?.runOn.through(chunk, from) ?? from,
   });
 
+  void Promise.race([fromEditor.ended, fromAgent.ended]).then(() => named(undefined));
   return {
     editor: toEditor,
     agent: toAgent,
+    agentName,
     editorEnded: fromEditor.ended,
     agentEnded: fromAgent.ended,
     agentReceivedAt: fromAgent.receivedAt,

@@ -8,14 +8,16 @@ import {
   asFault,
   type Bridge,
   type Ids,
+  type JsonObject,
   type Logger,
   type OpenRelay,
   type PartContext,
 } from '../../../src/index.ts';
 import type { LineVerdict } from '../../../src/transport/ndjson/byte-lines.ts';
-import { numberOf, objectOf, textOf, within } from '../shapes.ts';
+import { type ClientProfile, profileOf } from '../server/client-profile.ts';
+import { listOf, numberOf, objectOf, textOf, within } from '../shapes.ts';
 import { createQuestions } from './editor-view/questions.ts';
-import type { Frame } from './frames/frame.ts';
+import type { Frame, Request } from './frames/frame.ts';
 import { encode, encodeError } from './frames/frame.ts';
 import { createPassing } from './frames/passthrough.ts';
 import { createWires, type Wires } from './frames/pending.ts';
@@ -26,16 +28,19 @@ import { createElicitations } from './from-agent/elicit.ts';
 import { createExtensions } from './from-agent/extension.ts';
 import { createFromAgent } from './from-agent/from-agent.ts';
 import { createHeld } from './from-agent/held-acts.ts';
+import { createHitl } from './from-agent/hitl.ts';
 import { createLate } from './from-agent/late-updates.ts';
 import { createPermissions } from './from-agent/permission.ts';
 import { createTerminals } from './from-agent/terminals.ts';
 import { createFromEditor } from './from-editor/from-editor.ts';
 import { createPrompts } from './from-editor/prompts.ts';
+import { createRestoredSessions } from './from-editor/restored-sessions.ts';
 import { createSessionKeys } from './from-editor/session-keys.ts';
 import { createSessions } from './from-editor/sessions.ts';
 import { createStall } from './from-editor/stall-detector.ts';
 import { createTurns, type Turn, type Turns } from './from-editor/turns.ts';
-import { createWrappedAgent } from './from-editor/wrapped-agent.ts';
+import { createWorkOfOthers } from './from-editor/work-of-others.ts';
+import { createWrappedAgent, type WrappedAgent } from './from-editor/wrapped-agent.ts';
 import type { Link, Looker } from './link.ts';
 import { gatewayToolServers, type RelayConfig, type RelaySettings, relaySettings } from './settings.ts';
 
@@ -46,6 +51,8 @@ export interface RelayDeps {
   /** The agent's name in rules and in the log. */
   readonly name: string;
   readonly turns: Turns;
+  /** The agent as a backend: other clients may give it work too. */
+  readonly agent: Pick<WrappedAgent, 'foreign'>;
   readonly wires: Wires;
   readonly settings: RelaySettings;
   readonly log: Logger;
@@ -70,6 +77,7 @@ export function acpRelay(config: RelayConfig, { name, log, ids, secret }: PartCo
         person,
         name,
         turns,
+        agent,
         wires,
         settings: { ...settings, mcpServers },
         log,
@@ -83,13 +91,33 @@ export function acpRelay(config: RelayConfig, { name, log, ids, secret }: PartCo
 
 export function createRelay(deps: RelayDeps): LinkRelay {
   const { bridge, person, name, turns, wires, settings, log, ids } = deps;
-  const agreed = { version: 1, http: false, agent: name };
+  const agreed = {
+    version: 1,
+    http: false,
+    agent: name,
+    forms: false,
+    load: true,
+    resume: true,
+    can: {} as JsonObject,
+  };
+  let editor: ClientProfile = profileOf({}, { harn: 'auto' });
+
+  function greeted({ message }: Request): void {
+    editor = profileOf(objectOf(message.params) ?? {}, { harn: 'auto' });
+    agreed.forms = objectOf(within(message, 'params', 'clientCapabilities', 'elicitation', 'form')) !== undefined;
+  }
 
   function initialized(result: unknown): void {
     agreed.version = numberOf(within(result, 'protocolVersion')) ?? agreed.version;
     // The agent's name for itself selects how its arguments are read; ours is the program's.
     agreed.agent =
       textOf(within(result, 'agentInfo', 'name')) ?? textOf(within(result, 'info', 'name')) ?? agreed.agent;
+    // Only the first version of the wire says so here; a session of the second is the agent's to restore.
+    const can = within(result, 'agentCapabilities');
+    const first = agreed.version === 1;
+    agreed.can = objectOf(can) ?? {};
+    agreed.load = !first || within(can, 'loadSession') === true;
+    agreed.resume = !first || objectOf(within(can, 'sessionCapabilities', 'resume')) !== undefined;
     const second = objectOf(within(result, 'capabilities', 'session', 'mcp', 'http'));
     agreed.http = within(result, 'agentCapabilities', 'mcpCapabilities', 'http') === true || second !== undefined;
   }
@@ -108,9 +136,24 @@ export function createRelay(deps: RelayDeps): LinkRelay {
       .catch((cause) => log.info({ err: asFault(cause) }, 'there was nothing left to cancel'));
   }
 
-  const sessionKeys = createSessionKeys({ bridge, person, name, cwd: settings.cwd, persona: settings.persona });
-  const questions = createQuestions({ bridge, person, wires, log });
+  const others = createWorkOfOthers({ bridge, person, name, log });
+  const sessionKeys = createSessionKeys({
+    bridge,
+    person,
+    name,
+    cwd: settings.cwd,
+    persona: settings.persona,
+    opened: others.watch,
+  });
   const approvals = createApprovals(person);
+  const questions = createQuestions({
+    bridge,
+    person,
+    wires,
+    log,
+    covering: (turn, { tool, server, arguments: args }) =>
+      tool ? approvals.covering(turn, { operation: 'call', tool, server, arguments: args }) : undefined,
+  });
   const passing = createPassing({ bridge, sessionKeys, log, cwd: settings.cwd });
   const late = createLate(passing);
   const agent = () => agreed.agent;
@@ -119,9 +162,23 @@ export function createRelay(deps: RelayDeps): LinkRelay {
   const held = createHeld({ wires, questions, approvals, ids, agent });
   const terminals = createTerminals({ wires, held, approvals, blocked: settings.blockedTerminal });
   const permission = createPermissions({ wires, questions, approvals, standingGrants: settings.standingGrants, agent });
+  const hitl = createHitl({ bridge, person, wires, questions, log, agent, shows: () => editor.harn });
   const elicit = createElicitations({ wires, questions, ids });
   const mcpServers = () => settings.mcpServers.filter(({ http }) => !http || agreed.http);
   const version = () => agreed.version;
+  const restores = () => agreed;
+  const restored = createRestoredSessions({
+    bridge,
+    person,
+    wires,
+    client: () => editor,
+    restores,
+    servers(request, sessionId) {
+      const { sessionId: _, ...params } = objectOf(request.message.params) ?? {};
+      const ours = mcpServers().map((server) => server.toWire(sessionId));
+      return { ...params, mcpServers: [...listOf(params.mcpServers), ...ours] };
+    },
+  });
   const shared = {
     bridge,
     person,
@@ -134,6 +191,7 @@ export function createRelay(deps: RelayDeps): LinkRelay {
     sessionKeys,
     passing,
     extension,
+    hitl,
     refused,
     stop,
     cancelTask,
@@ -149,13 +207,21 @@ export function createRelay(deps: RelayDeps): LinkRelay {
       prompts.abandon(turn, { code: 'upstream_unavailable', message });
     },
   });
-  const prompts = createPrompts({ ...shared, watch, ending: (turn) => terminals.ended(turn) });
-  const sessions = createSessions({ ...shared, mcpServers });
-  const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized });
+  const prompts = createPrompts({
+    ...shared,
+    can: () => agreed.can,
+    history: restored.history,
+    watch,
+    ending: (turn) => terminals.ended(turn),
+  });
+  const sessions = createSessions({ ...shared, mcpServers, restores, restored, forms: () => agreed.forms });
+  deps.agent.foreign(prompts.foreign);
+  const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized, greeted });
   const fromAgent = createFromAgent({ ...shared, prompts, held, terminals, late, permission, elicit });
 
   /** Earlier updates and acts are in the log before the end is. */
   async function endAll(end: (turn: Turn, summary: string) => void): Promise<void> {
+    others.close();
     const open = turns.all();
     await Promise.all(
       open.map(async (turn) => {
@@ -195,10 +261,15 @@ export function createRelay(deps: RelayDeps): LinkRelay {
 
   return {
     fromEditor: guarded('editor', fromEditor.look),
-    fromAgent: guarded('agent', fromAgent.look),
+    fromAgent: guarded('agent', (frame) => {
+      const seen = wires.aliases.fromAgent(frame);
+      const verdict = fromAgent.look(seen);
+      return verdict === true && seen !== frame ? () => wires.editor.send(seen.line) : verdict;
+    }),
     runOn: fromAgent.runOn,
     early(request, answer) {
       void passing.note(request, person);
+      greeted(request);
       if (answer) initialized(answer.message.result);
       else fromEditor.greeted(request);
     },

@@ -17,18 +17,20 @@ import {
   type Logger,
   type Row,
   type Session,
+  type Task,
   VERSION,
 } from '../../../src/index.ts';
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { Asked, Peer } from '../../../src/transport/json-rpc/peer.ts';
 import type { AcpSettings } from '../config.ts';
 import { harnCapabilities } from '../harn.ts';
+import { toCoreAnswer } from '../hitl.ts';
 import { createAcpPeer } from '../peer.ts';
 import { listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
 import { OURS } from '../translate.ts';
 import { type ClientProfile, profileOf } from './client-profile.ts';
 import { requireSoundParams } from './params.ts';
-import { cancelTasks, givePrompt } from './prompt.ts';
+import { cancelTasks, givePrompt, giveSteering } from './prompt.ts';
 import { createViewer, type Viewer, type ViewerDeps } from './viewer.ts';
 import { AGENT_OPTION, createWorkspaces, DEFAULT_MODE, requireDirectory, type Workspaces } from './workspaces.ts';
 
@@ -83,12 +85,27 @@ export function createConnection(options: ConnectionOptions): Connection {
     },
   });
 
-  function initialize(params: JsonObject): JsonObject {
+  /** The configured catalog; otherwise that of the agent that does the work here, as it reported it. */
+  async function catalog(): Promise<JsonObject | undefined> {
+    if (settings.catalog) return settings.catalog;
+    const agents = await bridge.agents(actor).catch(() => []);
+    const chosen = [...viewers.values()].at(-1)?.agent ?? settings.agent;
+    const agent = agents.find((each) => (chosen ? each.name === chosen : each.default));
+    return agent?.about.catalog;
+  }
+
+  async function providerCatalog(): Promise<JsonObject> {
+    const found = await catalog();
+    if (!found) throw new RpcError({ code: -32601, message: 'the agent here has reported no catalog of providers' });
+    return found;
+  }
+
+  async function initialize(params: JsonObject): Promise<JsonObject> {
     if (typeof params.protocolVersion !== 'number') {
       throw new Fault('invalid_request', 'protocolVersion must be a number', { param: '/protocolVersion' });
     }
     client = profileOf(params, settings);
-    const harn = client.harn && { harn: harnCapabilities(settings.catalog !== undefined) };
+    const harn = client.harn && { harn: harnCapabilities((await catalog()) !== undefined) };
     return {
       // Only one version is supported; a client of another disconnects.
       protocolVersion: PROTOCOL,
@@ -130,6 +147,14 @@ export function createConnection(options: ConnectionOptions): Connection {
     }
   }
 
+  /** A session goes on with the agent and the persona of its last task, unless this client chooses others. */
+  async function asBefore(viewer: Viewer, { id, persona_id }: Session & Row): Promise<void> {
+    const query = { object: 'task', where: { session_id: id }, newestFirst: true, limit: 1 };
+    const [last] = (await bridge.list<Task & Row>(actor, query)).data;
+    viewer.agent = last?.assigned_agent_id ?? undefined;
+    if (last?.persona_id && last.persona_id !== persona_id) viewer.persona = last.persona_id;
+  }
+
   async function choices(session: Session, viewer: Viewer): Promise<JsonObject> {
     return await workspaces.choices(session, { persona: viewer.persona, agent: viewer.agent });
   }
@@ -157,6 +182,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   async function load({ params, afterwards }: Asked): Promise<JsonObject> {
     const session = await sessionOf(params);
     const viewer = view(session.id);
+    await asBefore(viewer, session);
     await viewer.replay(cursorIn(params));
     afterwards(() => viewer.follow('now'));
     return await choices(session, viewer);
@@ -165,6 +191,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   async function resume({ params, afterwards }: Asked): Promise<JsonObject> {
     const session = await sessionOf(params);
     const viewer = view(session.id);
+    await asBefore(viewer, session);
     const after = cursorIn(params);
     if (after) await viewer.replay(after);
     else await viewer.join();
@@ -176,6 +203,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     const source = await sessionOf(params);
     const { resource } = await bridge.submit({ kind: 'session.fork', actor, body: { session_id: source.id } });
     const viewer = view(resource.id);
+    await asBefore(viewer, source);
     afterwards(() => viewer.follow('now'));
     return { sessionId: resource.id, ...(await choices(resource as Session, viewer)) };
   }
@@ -251,21 +279,14 @@ export function createConnection(options: ConnectionOptions): Connection {
   async function respond({ params }: Asked): Promise<JsonObject> {
     const ask_id = textOf(params.request_id);
     if (!ask_id) throw new Fault('invalid_request', 'request_id must be a text', { param: '/request_id' });
-    const yes = params.approved ?? params.accepted;
-    const reason = textOf(params.reason);
-    const body = {
-      ask_id,
-      ...(typeof yes === 'boolean' && { approved: yes }),
-      ...(params.answer !== undefined && { value: params.answer }),
-      ...(reason && { reason }),
-    };
+    const body = { ask_id, ...toCoreAnswer(params) };
     await bridge.submit({ kind: 'ask.answer', actor: { ...actor, interactive: true }, body });
     return { ok: true };
   }
 
   /** A request of the protocol without a line here does not compile. Nobody logs in at our door, so nobody logs out. */
   const CALLS: Readonly<Record<Exclude<AgentRequestMethod, 'logout'>, Call> & Record<string, Call>> = {
-    initialize: async ({ params }) => initialize(params),
+    initialize: async ({ params }) => await initialize(params),
     authenticate: async () => {
       throw new Fault('invalid_request', 'this door has no login: the connection is authenticated already');
     },
@@ -293,8 +314,10 @@ export function createConnection(options: ConnectionOptions): Connection {
       const viewer = viewerOf(params);
       return await givePrompt({ bridge, actor, settings, viewer, log, over: peer.over }, params, signal);
     },
+    '_session/steering': async ({ params }) =>
+      await giveSteering({ bridge, actor, settings, viewer: viewerOf(params), log, over: peer.over }, params),
     ...(settings.harn !== 'off' && { [HITL_RESPOND]: respond }),
-    ...(settings.catalog && { [PROVIDER_CATALOG]: async () => settings.catalog as Json }),
+    ...(settings.harn !== 'off' && { [PROVIDER_CATALOG]: providerCatalog }),
   };
 
   return {

@@ -87,6 +87,16 @@ export async function givePrompt(context: PromptContext, params: JsonObject, sig
   }
 }
 
+/** Words for the task that runs, from any client that may see it: the agent gets them now, where it can take them. */
+export async function giveSteering(context: PromptContext, params: JsonObject): Promise<JsonObject> {
+  const { bridge, actor, viewer } = context;
+  const [task_id] = await running(bridge, actor, viewer.sessionId, ['WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED']);
+  if (!task_id) throw new Fault('conflict', 'no turn runs in this session: send a prompt');
+  const message = { role: 'user' as const, parts: await partsOf(context, listOf(params.prompt)) };
+  await bridge.submit({ kind: 'task.message', actor, body: { task_id, kind: 'interrupt', message } });
+  return {};
+}
+
 /** Bytes become artifacts of the session; other blocks become parts directly. */
 async function partsOf({ bridge, actor, viewer }: PromptContext, blocks: readonly Json[]): Promise<Part[]> {
   const parts: Part[] = [];
@@ -152,8 +162,8 @@ export async function cancelTasks(
 
 const RUNNING = ['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED'];
 
-async function running(bridge: Bridge, actor: Actor, sessionId: string): Promise<string[]> {
-  const where = { session_id: sessionId, state: RUNNING };
+async function running(bridge: Bridge, actor: Actor, sessionId: string, state = RUNNING): Promise<string[]> {
+  const where = { session_id: sessionId, state };
   const { data } = await bridge.list<Task & Row>(actor, { object: 'task', where, newestFirst: true, limit: 50 });
   return data.map(({ id }) => id);
 }

@@ -5,17 +5,17 @@
 
 import { NOT_UPDATED, UPDATES } from '../../../mappings/acp.ts';
 import { AGENT_EVENT } from '../../../mappings/acp-harn.ts';
-import type { CoreEvent, Json, JsonObject, Message, Part } from '../../../src/index.ts';
+import type { AskRecord, CoreEvent, JsonObject, Message, Part } from '../../../src/index.ts';
 import { asText, emptyTaskView, evolve, leftOut, type TaskView, vendorEvent } from '../../../src/index.ts';
 import { cameAs } from '../client/facts.ts';
 import { type Fetched, toArtifactBlock, toBlock } from '../content.ts';
 import { harnUpdate } from '../harn.ts';
-import { compact, lookup, objectOf, textOf, within } from '../shapes.ts';
+import { compact, objectOf, textOf, within } from '../shapes.ts';
 import { toWirePlan } from '../translate.ts';
 import type { ClientProfile } from './client-profile.ts';
-import { harnForms } from './render-harn.ts';
+import { harnForms, harnHandoff } from './render-harn.ts';
 import { createThoughtRenderer, THOUGHT } from './render-thoughts.ts';
-import { createToolRenderer } from './render-tools.ts';
+import { answeredCall, createToolRenderer, handoffCall } from './render-tools.ts';
 
 /** An update of the session, or a separate notification. */
 export type RenderedFrame = { readonly update: JsonObject } | { readonly method: string; readonly params: JsonObject };
@@ -46,6 +46,11 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
   const unshown = new Map<string, string>();
   const tools = createToolRenderer(client);
   const thoughts = createThoughtRenderer();
+  const handed = new Set<string>();
+  /** Questions of the past without their answer; live ones are dialogs. */
+  const asks = new Map<string, AskRecord>();
+  /** The message whose text was rendered last, with nothing after it. */
+  let speaking: string | undefined;
 
   /** A view is held only while something in it is unfinished: a session outlives its tasks. */
   function viewed(taskId: string, event: CoreEvent): TaskView {
@@ -179,6 +184,16 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
         if (object !== 'session' || typeof summary !== 'string') return [];
         return [{ update: compact({ sessionUpdate: 'session_info_update', title: summary, updatedAt: updated_at }) }];
       }
+      case 'vendor.tollbridge.ask_opened': {
+        const ask = payload.ask as AskRecord;
+        if (replay) asks.set(ask.id, ask);
+        return [];
+      }
+      case 'vendor.tollbridge.ask_closed': {
+        const ask = asks.get(asText(payload.ask_id));
+        asks.delete(asText(payload.ask_id));
+        return ask ? [{ update: answeredCall(ask, payload) }] : [];
+      }
       case 'vendor.tollbridge.note':
         return notice('info', textOf(payload.text) ?? textOf(payload.message));
       case 'agent.tool_use':
@@ -232,30 +247,38 @@ export function createEventRenderer({ client, own, artifact }: RendererOptions):
 
   function handoff(event: CoreEvent): RenderedFrame[] {
     const came = cameAs(event);
-    if (client.harn && came?.sessionUpdate === 'handoff') return [{ update: came }];
-    const { target_agent, status, task_id } = event.payload as { target_agent?: Json; status?: Json; task_id?: Json };
-    const words: Readonly<Record<string, string>> = {
-      accepted: 'took the work.',
-      completed: 'gave the work back, done.',
-      failed: 'gave the work back, not done.',
-      rejected: 'was not given the work.',
-    };
-    const said = lookup(words, status);
-    return said ? [line(`${asText(target_agent)} ${said}\n`, `${event.task_id}.handoff.${asText(task_id)}`)] : [];
+    if (client.harn) return [{ update: came?.sessionUpdate === 'handoff' ? came : harnHandoff(event) }];
+    return handoffCall(event, handed).map((update) => ({ update }));
+  }
+
+  /** Most editors join the text of messages that follow each other, so a message that follows another begins a paragraph. */
+  function apart(frames: readonly RenderedFrame[]): readonly RenderedFrame[] {
+    return frames.map((frame) => {
+      const { sessionUpdate, messageId, content } = ('update' in frame ? frame.update : {}) as JsonObject;
+      const text = textOf(within(content, 'text'));
+      if (sessionUpdate !== 'agent_message_chunk' || typeof messageId !== 'string' || text === undefined) {
+        if ('update' in frame) speaking = undefined;
+        return frame;
+      }
+      const follows = speaking !== undefined && speaking !== messageId;
+      speaking = messageId;
+      if (!follows || !('update' in frame)) return frame;
+      return { update: { ...frame.update, content: { ...objectOf(content), text: `\n\n${text}` } } };
+    });
   }
 
   /** A thought precedes the events that follow from it. */
   async function inOrder(event: CoreEvent, replay: boolean): Promise<RenderedFrame[]> {
     if (event.event === THOUGHT) return thoughts.thought(event, replay).map((update) => ({ update }));
     const thought = thoughts.gathered().map((update) => ({ update }));
-    return [...thought, ...(await render(event, replay))];
+    return [...apart([...thought, ...(await render(event, replay))])];
   }
 
   return {
     render: (event, replay = false) => inOrder(event, replay),
     catchUp() {
       const thought = thoughts.gathered().map((update) => ({ update }));
-      return [...thought, ...[...views.values()].flatMap(unsent)];
+      return [...apart([...thought, ...[...views.values()].flatMap(unsent)])];
     },
   };
 }

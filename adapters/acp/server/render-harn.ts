@@ -62,6 +62,31 @@ function ours(kind: string, { event, payload }: CoreEvent): JsonObject {
   });
 }
 
+/** A handoff of an agent that does not speak the profile, with every member its artifact has. */
+export function harnHandoff({ payload, task_id, created_at, actor }: CoreEvent): JsonObject {
+  const { target_agent, task_id: remote, status, task, receipt_id } = payload;
+  const id = asText(remote);
+  const handoff = {
+    _type: 'handoff_artifact',
+    id,
+    parent_run_id: task_id ?? null,
+    source_persona: actor ?? 'agent',
+    target_persona_or_human: { kind: 'agent', id: asText(target_agent) },
+    task: textOf(task) ?? '',
+    reason: '',
+    evidence_refs: [],
+    files_or_entities_touched: [],
+    open_questions: [],
+    blocked_on: [],
+    requested_capabilities: [],
+    allowed_side_effects: [],
+    receipt_links: textOf(receipt_id) ? [asText(receipt_id)] : [],
+    created_at,
+    metadata: { status: status ?? null },
+  };
+  return harnUpdate('handoff', { handoffId: id, handoff });
+}
+
 const WORKERS: Readonly<Record<string, readonly [string, boolean]>> = {
   'span.started': ['WorkerSpawned', false],
   'span.updated': ['WorkerProgressed', false],

@@ -3,6 +3,7 @@
 import { ACT_KINDS, toolKind } from '../../../mappings/acp.ts';
 import { CANCELLED_CATEGORY, DENIED_CATEGORY } from '../../../mappings/acp-harn.ts';
 import {
+  type AskRecord,
   asText,
   type CallView,
   type CoreEvent,
@@ -11,6 +12,8 @@ import {
   isSideEffect,
   type JsonObject,
   type TaskView,
+  visibleLine,
+  visibleText,
 } from '../../../src/index.ts';
 import { cameAs } from '../client/facts.ts';
 import { compact, lookup, objectOf, textOf, within } from '../shapes.ts';
@@ -117,6 +120,42 @@ export function createToolRenderer(client: ClientProfile): ToolRenderer {
   }
 
   return { render };
+}
+
+/** A question of the past and its answer, as a call that has ended. A value that was given is not shown. */
+export function answeredCall({ id, question }: AskRecord, { state, by, reason }: JsonObject): JsonObject {
+  const yes = state === 'approved' || state === 'answered';
+  const text = `${asText(state)}${textOf(by) ? ` by ${asText(by)}` : ''}${textOf(reason) ? `: ${asText(reason)}` : ''}`;
+  return {
+    sessionUpdate: 'tool_call',
+    toolCallId: `question-${id}`,
+    title: visibleLine(question),
+    kind: 'other',
+    status: yes ? 'completed' : 'failed',
+    content: [{ type: 'content', content: { type: 'text', text: visibleText(text) } }],
+  };
+}
+
+const HANDED: Readonly<Record<string, string>> = {
+  accepted: 'in_progress',
+  completed: 'completed',
+  failed: 'failed',
+  rejected: 'failed',
+};
+
+/** Work handed to another agent is a call named after that agent: text would run into the answer. `known`: it was opened. */
+export function handoffCall(
+  { payload: { target_agent, task_id, status: said } }: CoreEvent,
+  known: Set<string>,
+): JsonObject[] {
+  const status = lookup(HANDED, said);
+  if (!status) return [];
+  const toolCallId = `handoff-${asText(task_id)}`;
+  if (known.has(toolCallId)) return [{ sessionUpdate: 'tool_call_update', toolCallId, status }];
+  known.add(toolCallId);
+  return [
+    { sessionUpdate: 'tool_call', toolCallId, title: `handed to ${asText(target_agent)}`, kind: 'other', status },
+  ];
 }
 
 export function kindOf(payload: JsonObject): string {

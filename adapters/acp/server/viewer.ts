@@ -4,14 +4,12 @@
  */
 import {
   type Actor,
-  type Artifact,
   type AskRecord,
   asText,
   type Bridge,
   type CoreEvent,
   type Cursor,
   type Failure,
-  Fault,
   isTerminal,
   type JsonObject,
   type Logger,
@@ -20,10 +18,10 @@ import {
   type Stream,
 } from '../../../src/index.ts';
 import type { Peer } from '../../../src/transport/json-rpc/peer.ts';
-import { type Fetched, isText } from '../content.ts';
 import { objectOf, within } from '../shapes.ts';
 import { OURS, withMeta } from '../translate.ts';
 import type { ClientProfile } from './client-profile.ts';
+import { fetchArtifact } from './fetch-artifact.ts';
 import { createQuestions } from './questions.ts';
 import { createEventRenderer, type RenderedFrame } from './render-events.ts';
 
@@ -73,8 +71,6 @@ export interface Viewer {
   close(): void;
 }
 
-/** Texts and pictures up to this size are embedded. */
-const EMBEDDED = 256 * 1024;
 const MOST_REMEMBERED = 200;
 
 export function createViewer(deps: ViewerDeps): Viewer {
@@ -88,18 +84,7 @@ export function createViewer(deps: ViewerDeps): Viewer {
   let cursor: Cursor | undefined;
   let asked: AskRecord | undefined;
 
-  async function artifact(id: string): Promise<Fetched | undefined> {
-    try {
-      const found = await bridge.view<Artifact & Row>(actor, 'artifact', id);
-      const size = Number(found.metadata.bytes ?? Number.POSITIVE_INFINITY);
-      const small = size <= EMBEDDED && (isText(found.mime_type) || found.mime_type.startsWith('image/'));
-      return { artifact: found, ...(small && { bytes: await bridge.bytes(actor, id) }) };
-    } catch (cause) {
-      if (cause instanceof Fault) return undefined;
-      throw cause;
-    }
-  }
-
+  const artifact = (id: string) => fetchArtifact(bridge, actor, id);
   const renderer = createEventRenderer({ client, own: (taskId) => own.has(taskId), artifact });
   const viewer: Viewer = {
     sessionId,

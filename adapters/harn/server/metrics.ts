@@ -1,13 +1,13 @@
-/** A handful of numbers about this door, in Prometheus text. No label ever holds an id or a name a caller chose. */
-import type { ToolServerState } from '../../../src/index.ts';
+/** A handful of numbers about this door and the tools, in Prometheus text. No label ever holds an id or a name a caller chose. */
+import type { ToolCallCount, ToolServerState } from '../../../src/index.ts';
 
 export interface Metrics {
   answered(operation: string, status: number, seconds: number): void;
   streamOpened(kind: StreamKind): void;
   streamClosed(kind: StreamKind, cutOff: boolean): void;
   eventsSent(count: number): void;
-  /** `servers` are named by the configuration. */
-  text(servers: readonly ToolServerState[]): string;
+  /** Both are named by the configuration and its servers. */
+  text(calls: readonly ToolCallCount[], servers: readonly ToolServerState[]): string;
 }
 export type StreamKind = 'sse' | 'websocket';
 
@@ -35,7 +35,7 @@ export function createMetrics(): Metrics {
     eventsSent(count) {
       sent += count;
     },
-    text(servers) {
+    text(calls, servers) {
       const { rss, heapUsed } = process.memoryUsage();
       return [
         '# HELP tollbridge_http_requests_total Requests answered, by operation and status.',
@@ -59,6 +59,12 @@ export function createMetrics(): Metrics {
         ...servers.flatMap(({ name, state }) =>
           state === 'unknown' ? [] : [`tollbridge_tool_server_up{server="${name}"} ${Number(state === 'ready')}`],
         ),
+        '# HELP tollbridge_tool_calls_total Calls of tools, by server, tool and outcome.',
+        '# TYPE tollbridge_tool_calls_total counter',
+        ...calls.map((call) => `tollbridge_tool_calls_total{${labels(call)}} ${call.calls}`),
+        '# HELP tollbridge_tool_call_seconds_total Time that calls took at their server.',
+        '# TYPE tollbridge_tool_call_seconds_total counter',
+        ...calls.map((call) => `tollbridge_tool_call_seconds_total{${labels(call)}} ${call.seconds}`),
         '# HELP process_resident_memory_bytes Resident memory.',
         '# TYPE process_resident_memory_bytes gauge',
         `process_resident_memory_bytes ${rss}`,
@@ -69,6 +75,14 @@ export function createMetrics(): Metrics {
       ].join('\n');
     },
   };
+}
+
+function labels({ server, tool, outcome }: ToolCallCount): string {
+  return `server=${quoted(server)},tool=${quoted(tool)},outcome="${outcome}"`;
+}
+
+function quoted(text: string): string {
+  return `"${text.replace(/[\\"\n]/g, (each) => (each === '\n' ? '\\n' : `\\${each}`))}"`;
 }
 
 function kinds(line: (kind: StreamKind) => string): string[] {

@@ -5,7 +5,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { CODES, type Era, META, MODERN } from '../../../mappings/mcp.ts';
 import { asFault, type JsonObject } from '../../../src/index.ts';
-import { Stop } from '../../../src/transport/light-abort-signal.ts';
 import type { FrameOutcome } from '../frames.ts';
 import { CLIENT_INFO, type Transport } from './transport/create-transport.ts';
 import type { Unasked, Wire } from './transport/transport.ts';
@@ -65,7 +64,10 @@ async function ofProgram(wire: Wire): Promise<Era> {
   const over = new AbortController();
   try {
     // The request is not canceled: some older programs exit on a notification before the session is open.
-    const probe = wire.request('probe', 'server/discover', DISCOVER, { signal: new Stop(), received() {} });
+    const probe = wire.request('probe', 'server/discover', DISCOVER, {
+      signal: new AbortController().signal,
+      received() {},
+    });
     const silence = pause(SILENT_MS, 'legacy' as const, { signal: over.signal, ref: false });
     silence.catch(() => {});
     return await Promise.race([probe.then(eraIn), silence]);

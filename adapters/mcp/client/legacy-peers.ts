@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import { LATEST_LEGACY } from '../../../mappings/mcp.ts';
 import { canonicalJson, Fault, type JsonObject } from '../../../src/index.ts';
-import { Stop } from '../../../src/transport/light-abort-signal.ts';
 import type { FrameOutcome, Notice } from '../frames.ts';
 import type { McpRequestContext, SessionContext } from '../request-context.ts';
 import { createIdle, type Idle } from './idle.ts';
@@ -53,7 +52,7 @@ export function createLegacyPeers(
 
   function open(key: string, opening: JsonObject, owner: SessionContext | undefined, ready = false): Kept {
     // Not the time of the request that needs the session first: others wait for it too, and a program starts only once.
-    const starting = createResponseTimeout(owner?.ended ?? new Stop(), startMs, startMs);
+    const starting = createResponseTimeout(owner?.ended ?? new AbortController().signal, startMs, startMs);
     const session = openSession(transport, opening, owner, starting, refused)
       .then(async (made) => {
         if (ready && owner) await made.notify(READY);

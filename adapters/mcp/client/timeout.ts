@@ -1,10 +1,9 @@
 /** How long a server may be silent during one request. Progress restarts the timer, up to a limit; time spent asking people does not count. */
 import { Fault } from '../../../src/index.ts';
-import { Stop, type StopSignal } from '../../../src/transport/light-abort-signal.ts';
 
 export interface ResponseTimeout {
   /** Fires when the caller aborts, or when the timeout has expired. */
-  readonly signal: StopSignal;
+  readonly signal: AbortSignal;
   moved(): void;
   /** The timeout is paused while this promise is pending, because the server is then waiting for the client. */
   during<T>(what: Promise<T>): Promise<T>;
@@ -14,8 +13,8 @@ export interface ResponseTimeout {
 }
 
 /** One timer and one listener per call, without `AbortSignal.any` and `.timeout`, which cost more than everything else here. */
-export function createResponseTimeout(parent: StopSignal, silentMs: number, longestMs: number): ResponseTimeout {
-  const out = new Stop();
+export function createResponseTimeout(parent: AbortSignal, silentMs: number, longestMs: number): ResponseTimeout {
+  const out = new AbortController();
   const began = performance.now();
   let expired = false;
   let held = 0;
@@ -43,7 +42,7 @@ export function createResponseTimeout(parent: StopSignal, silentMs: number, long
     since = performance.now();
   };
   return {
-    signal: out,
+    signal: out.signal,
     moved,
     async during(what) {
       held += 1;
@@ -66,7 +65,7 @@ export function createResponseTimeout(parent: StopSignal, silentMs: number, long
 }
 
 /** The value, unless the signal fires first: for values that others wait for too, so that nobody gives them up for all. */
-export function unlessStopped<T>(what: Promise<T>, signal: StopSignal): Promise<T> {
+export function unlessStopped<T>(what: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(new Fault('client_closed', 'the request was given up'));
     if (signal.aborted) return stop();

@@ -67,7 +67,7 @@ export function createToolCatalog(server: string, { clock, log }: { clock: Clock
     return changed;
   }
 
-  function place(source: string, entries: Entries, whole: boolean): void {
+  function put(source: string, entries: Entries, whole: boolean): void {
     if (whole && allStale) others.clear();
     if (!first || first.source === source || first.gone || (whole && allStale)) {
       first = { source, entries, gone: false };
@@ -114,7 +114,7 @@ export function createToolCatalog(server: string, { clock, log }: { clock: Clock
         const known = [own, first?.entries, union].map((entries) => entries?.get(each.name));
         next.set(each.name, known.find((entry) => entry?.text === text) ?? toEntry(text, each.tool, each.name));
       }
-      place(source, next, whole);
+      put(source, next, whole);
       if (whole) {
         stale.delete(source);
         allStale = false;

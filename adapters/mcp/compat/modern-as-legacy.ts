@@ -5,7 +5,6 @@
 
 import { CHANGES, META, MODERN } from '../../../mappings/mcp.ts';
 import { anySignal, asText, isObject, type Json, type JsonObject } from '../../../src/index.ts';
-import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import type { ModernPeer } from '../client/modern-peer.ts';
 import { createResponseTimeout, type ResponseTimeout } from '../client/timeout.ts';
 import { type FrameOutcome, type Notice, notice } from '../frames.ts';
@@ -163,7 +162,7 @@ export function listenTo(
   changes: (listener: (notice: Notice) => void) => () => void,
   params: JsonObject,
   context: McpRequestContext,
-  signal: StopSignal,
+  signal: AbortSignal,
 ): Promise<FrameOutcome> {
   const wishes = isObject(params.notifications) ? params.notifications : {};
   const uris = Array.isArray(wishes.resourceSubscriptions) ? wishes.resourceSubscriptions : [];

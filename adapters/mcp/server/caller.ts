@@ -1,6 +1,5 @@
 /** The caller of a request: its actor, the capabilities it declared, and how it can be asked. */
 import { type Actor, isObject, type JsonObject } from '../../../src/index.ts';
-import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import type { TraceMembers } from '../../../src/transport/outbound/trace-context.ts';
 import type { Notice } from '../frames.ts';
 import type { Input, SessionContext } from '../request-context.ts';
@@ -37,7 +36,7 @@ export interface LegacyCaller extends Asker {
 /** A modern call may outlast its request: the signal only reports that the client has disconnected. */
 export interface ModernCaller extends Asker {
   readonly era: 'modern';
-  readonly signal: StopSignal;
+  readonly signal: AbortSignal;
 }
 
 export type Caller = LegacyCaller | ModernCaller;

@@ -16,6 +16,7 @@ import {
 import { SESSION_HEADER } from '../../../src/transport/http/session-header.ts';
 import type { McpSettings } from '../config.ts';
 import { createAggregateEndpoint } from './aggregate/endpoint.ts';
+import { createSearchEndpoint } from './aggregate/search.ts';
 import { createRequestAuth } from './auth.ts';
 import { createCallTasks } from './call-tasks.ts';
 import { createEndpoint, type EndpointHandler } from './endpoint.ts';
@@ -91,6 +92,7 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     servers: settings.servers,
     agents: settings.agents,
   });
+  const searching = createSearchEndpoint(common);
 
   async function serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const actor = await auth.admit(request, response, path);
@@ -102,7 +104,9 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
   }
 
   function clientAt(path: string, actor: Actor, home: string | undefined): LegacyClient {
-    if (path === settings.path) return { actor, endpoint: '', handler: common, home };
+    if (path === settings.path) return { actor, endpoint: '', handler: settings.toolSearch ? searching : common, home };
+    // No server's name begins like this.
+    if (path === `${settings.path}/_search`) return { actor, endpoint: '', handler: searching, home };
     const server = path.slice(settings.path.length + 1);
     const known = handlers.get(server);
     if (!known && !NAME.test(server)) throw new Fault('not_found', 'there is no such server');

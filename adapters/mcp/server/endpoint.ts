@@ -9,7 +9,6 @@ import {
   type ActResult,
   type AskRecord,
   asFault,
-  asText,
   type Bridge,
   type CallerOfCall,
   type CommandOf,
@@ -20,6 +19,7 @@ import {
   type JsonObject,
   type MountedTool,
   type Row,
+  type Skill,
 } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import type { McpSettings } from '../config.ts';
@@ -37,6 +37,7 @@ import type { CallTask, CallTasks } from './call-tasks.ts';
 import { type Caller, type LegacyCaller, scopeOf } from './caller.ts';
 import { createOwnChanges } from './own-changes.ts';
 import { createRefuse, type Refuse } from './refused-frames.ts';
+import { shownTools } from './shown-tools.ts';
 import { createSuspendedCalls, type Running } from './suspended-calls.ts';
 import { reportWaiting } from './waiting-progress.ts';
 
@@ -357,19 +358,25 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
   /** Leaves out tools that the rules would refuse and tools whose definition has changed since it was pinned. */
   async function visibleTools(outcome: FrameOutcome, caller: Caller): Promise<FrameOutcome> {
     if ('error' in outcome || !Array.isArray(outcome.result.tools)) return outcome;
-    const shown = await names(caller);
-    changes.shown(shown, caller);
-    const known = new Set(shown);
-    const tools = outcome.result.tools.filter((tool) => isObject(tool) && known.has(asText(tool.name)));
-    if (tools.length === outcome.result.tools.length) return outcome;
+    const skills = await visibleSkills(caller);
+    changes.shown(
+      skills.map(({ name }) => name),
+      caller,
+    );
+    const tools = shownTools(outcome.result.tools, skills);
+    if (tools === outcome.result.tools) return outcome;
     // Another caller may see more tools: a list that was filtered for one caller must not be cached for all.
     const scope = outcome.result.cacheScope === undefined ? {} : { cacheScope: 'private' };
     return { result: { ...outcome.result, tools, ...scope } };
   }
 
-  async function names(caller: Caller): Promise<readonly string[]> {
+  async function visibleSkills(caller: Caller): Promise<readonly Skill[]> {
     const skills = await bridge.visible(caller.actor, await callTasks.workspace(caller));
-    return skills.flatMap(({ source, name }) => (source === server ? [name] : []));
+    return skills.filter(({ source }) => source === server);
+  }
+
+  async function names(caller: Caller): Promise<readonly string[]> {
+    return (await visibleSkills(caller)).map(({ name }) => name);
   }
 
   function contextFor(

@@ -6,7 +6,6 @@
 import { randomBytes } from 'node:crypto';
 import { CODES } from '../../../mappings/mcp.ts';
 import { canonicalJson, Fault, isObject, type JsonObject } from '../../../src/index.ts';
-import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import { type FrameOutcome, failed, metaOf, type Notice } from '../frames.ts';
 import type { Input, Inputs, Inputted } from '../request-context.ts';
 
@@ -15,7 +14,7 @@ export interface Asking {
   readonly who: string;
   readonly method: string;
   readonly params: JsonObject;
-  readonly signal: StopSignal;
+  readonly signal: AbortSignal;
   notify(notice: Notice): void;
 }
 

@@ -8,7 +8,6 @@ import { CODES, META, TASKS_EXTENSION } from '../../../mappings/mcp.ts';
 import type { Json, JsonObject } from '../../../src/index.ts';
 import { asText, isObject } from '../../../src/index.ts';
 import type { WireError } from '../../../src/transport/json-rpc/messages.ts';
-import type { StopSignal } from '../../../src/transport/light-abort-signal.ts';
 import type { ModernPeer } from '../client/modern-peer.ts';
 import { createResponseTimeout, type ResponseTimeout } from '../client/timeout.ts';
 import { envelopeFor, toLegacyOutcome } from '../compat/convert.ts';
@@ -241,7 +240,7 @@ function errorIn(error: Json | undefined): WireError {
 }
 
 /** Waits for the server's poll interval, or until the caller has stopped waiting. */
-function pause(wanted: Json | undefined, signal: StopSignal): Promise<void> {
+function pause(wanted: Json | undefined, signal: AbortSignal): Promise<void> {
   const ms = typeof wanted === 'number' ? Math.max(wanted, SHORTEST_POLL_MS) : POLL_MS;
   return new Promise((resolve, reject) => {
     const over = () => {

@@ -4,6 +4,7 @@ import { VERSION } from '../../model/version.ts';
 import { folded, helpWidth } from '../output/help-text.ts';
 import { addA2a } from './a2a/definition.ts';
 import { addAcp } from './acp/definition.ts';
+import { addAgents } from './agents/definition.ts';
 import { addAhp } from './ahp/definition.ts';
 import { addAnswers } from './approvals/definition.ts';
 import { addConsole } from './console/definition.ts';
@@ -40,7 +41,8 @@ Exit codes: 0 success, 1 negative result, 2 usage or configuration error, 3 not 
   addBegin(program);
   program.commandsGroup('Connect agents, editors and tools:');
   for (const add of [addAcp, addMcp, addA2a, addAhp]) add(program);
-  for (const add of [addAnswers, addConsole, addRecord, addProof, addRules, addKeys, addUpkeep]) add(program);
+  for (const add of [addAnswers, addConsole, addRecord, addProof, addRules, addAgents, addKeys, addUpkeep])
+    add(program);
   return program.addHelpCommand(
     new Command('help').argument('[command]').description('show help for a command').helpGroup('Help:'),
   );

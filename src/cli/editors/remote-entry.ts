@@ -55,7 +55,7 @@ export function asRemote(text: string, value: Node, { url, sse, headers }: Remot
   if (type) edits.push(replaced(type, sse ? '"sse"' : '"http"'));
   if (env && headers.length > 0) {
     edits.push(replaced(env.children?.[0], '"headers"'));
-    edits.push(...renamed(env.children?.[1], (_, at) => headers[at] ?? ''));
+    edits.push(...renamed(env.children?.[1], (_, at) => headers.at(at) ?? ''));
   }
   return applyEdits(text, edits);
 }

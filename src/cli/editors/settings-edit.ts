@@ -15,6 +15,7 @@ import { Fault } from '../../model/faults.ts';
 import { asText } from '../../model/values/as-text.ts';
 import type { CommandList } from './editors.ts';
 import { withMember, withoutMember } from './jsonc-member.ts';
+import { withoutCommand } from './registry-agents.ts';
 import { asCommand, asRemote, remoteIn } from './remote-entry.ts';
 import {
   commandWords,
@@ -60,6 +61,8 @@ export function wrap(text: string, list: ListIn, { ours, names }: Wrapping): Edi
       const after = commandWords(ours, speaks, names.of(entry, words), words);
       return { before: words, after, text: reword(text, path, words, after) };
     }
+    const type = findNodeAtLocation(value, ['type'])?.value as unknown;
+    if (speaks === 'acp' && (type === 'registry' || type === 'extension')) return withoutCommand(entry, type);
     const remote = speaks === 'mcp' ? remoteIn(value) : undefined;
     if (remote === undefined || typeof remote === 'string') return remote ?? 'it starts no command';
     const after = remoteWords(ours, names.of(entry, [remote.url]), remote);

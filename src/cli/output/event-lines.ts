@@ -36,13 +36,24 @@ const REMEMBERED = 1_000;
 
 export function createNarrator(): Narrator {
   const calls = new LruMap<string, CoreEvent<'tool.requested'>['payload']>(REMEMBERED);
+  const titles = new LruMap<string, string>(REMEMBERED);
+
+  /** The arguments of a call; its target, or the title its agent gave it, where it has none. */
+  const shown = (id: string | undefined): string => {
+    const { input = {}, target } = calls.get(id ?? '') ?? {};
+    return briefArguments(input, 80) || brief(target ?? titles.get(id ?? '') ?? '', 80);
+  };
+
+  const used = ({ payload: { tool_call_id = '', title } }: CoreEvent<'agent.tool_use' | 'agent.mcp_tool_use'>) => {
+    if (typeof title === 'string') titles.set(tool_call_id, title);
+    return undefined;
+  };
 
   const decided = ({ payload }: CoreEvent<'vendor.tollbridge.decided'>): EventLine | undefined => {
     const { action, decision } = payload;
     // Permission to begin work is worth a line only when a rule decided on it.
     if (action.kind === 'prompt' && decision.verdict === 'allow' && !decision.rule_id) return undefined;
-    const call = action.tool_call_id ? calls.get(action.tool_call_id) : undefined;
-    const args = briefArguments(call?.input ?? {}, 80);
+    const args = shown(action.tool_call_id);
     const what = [action.kind === 'tool' ? '' : action.kind, action.tool ?? '', args && `(${args})`];
     return {
       word: own(VERDICT_WORDS, decision.verdict) ?? decision.verdict,
@@ -50,12 +61,12 @@ export function createNarrator(): Narrator {
     };
   };
 
-  /** An act that was only observed is marked so, with its reported arguments. */
+  /** An act that was only observed is marked so. The agent ran it itself, so its line says what it ran. */
   const toolEnd = ({ event, payload }: CoreEvent<'tool.completed' | 'tool.failed'>): EventLine => {
     const { tool_call_id = '', name = '', output, error, code, outcome = outcomeOfEnd(event, payload) } = payload;
-    const call = calls.get(tool_call_id);
-    const args = call?.evidence === 'observed' ? briefArguments(call.input ?? {}, 80) : '';
-    const what = joined([brief(name), args && `(${args})`, call?.evidence === 'observed' ? '[observed]' : '']);
+    const { evidence } = calls.get(tool_call_id) ?? {};
+    const args = evidence === 'held' ? '' : shown(tool_call_id);
+    const what = joined([brief(name), args && `(${args})`, evidence === 'observed' ? '[observed]' : '']);
     const said = error ?? (output as JsonObject | undefined)?.text ?? (output == null ? '' : JSON.stringify(output));
     return { word: outcome, text: joined([`${what}:`, code ? `[${brief(code)}]` : '', brief(asText(said), 120)]) };
   };
@@ -69,6 +80,8 @@ export function createNarrator(): Narrator {
       calls.set(asText(payload.tool_call_id), payload);
       return undefined;
     },
+    'agent.tool_use': used,
+    'agent.mcp_tool_use': used,
     'vendor.tollbridge.decided': decided,
     'vendor.tollbridge.ask_opened': ({ payload: { ask } }) => ({
       word: 'question',
@@ -161,7 +174,7 @@ export function createNarrator(): Narrator {
     }),
     ...leaveOut(
       'another line says it: the decision, the answer, the message or the end',
-      'user.input_submitted user.tool_confirmation agent.tool_use agent.tool_result agent.mcp_tool_use task.started task.input_required task.auth_required task.status_changed session.message_appended session.replayed tool.approval_required tool.approved vendor.tollbridge.ask_used vendor.tollbridge.message_delta replay.event_replayed replay.completed connector.normalized connector.task_submitted',
+      'user.input_submitted user.tool_confirmation agent.tool_result task.started task.input_required task.auth_required task.status_changed session.message_appended session.replayed tool.approval_required tool.approved vendor.tollbridge.ask_used vendor.tollbridge.message_delta replay.event_replayed replay.completed connector.normalized connector.task_submitted',
     ),
     ...leaveOut(
       'a fact for machines: --json has it',

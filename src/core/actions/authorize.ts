@@ -122,18 +122,14 @@ export interface Held {
   readonly refused?: Decision | undefined;
 }
 
-export interface Authorizer {
-  /** `taken`: this call has been decided on before; returned only to an asker with a claim. */
-  rule(task: Task, action: Action, options: RuleOptions, held?: Held): Promise<Authorization | 'taken'>;
-}
+/** `taken`: this call has been decided on before; returned only to an asker with a claim. */
+type Authorize = (task: Task, action: Action, options: RuleOptions, held?: Held) => Promise<Authorization | 'taken'>;
 
-export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
+export function createAuthorizer(deps: AuthorizerDeps): Authorize {
   const { log, gate, asks, quotas: quotaRules, clock } = deps;
-  const approvedActs = createApprovedActs(deps);
+  const answered = createApprovedActs(deps);
 
-  async function rule(
-    ...[task, action, options, held = {}]: Parameters<Authorizer['rule']>
-  ): Promise<Authorization | 'taken'> {
+  const authorize: Authorize = async (task, action, options, held = {}) => {
     if (options.signal.aborted) throw new Fault('client_closed', 'the work was canceled');
     let first: Held = held;
     let current = action;
@@ -151,10 +147,8 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
       // An asker with a time limit shorter than the deferral gets it as the answer, rather than waiting until it disconnects.
       if (retryMs > holding.holdUntil - performance.now()) return authorization;
       if (tries >= deps.deferTries) {
-        const decision = blocked(
-          'deferred_too_long',
-          `${authorization.decision.reason}; still so after ${tries} tries`,
-        );
+        const why = `${authorization.decision.reason}; still so after ${tries} tries`;
+        const decision = blocked('deferred_too_long', why);
         await log.commit({
           reads: [{ object: 'task', id: task.id }],
           decide(at) {
@@ -167,14 +161,11 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
       requested = true;
       first = { tool: held.tool };
       await pause(retryMs, options.signal);
-      current = await asOfNow(task, current);
+      // With the persona, tier and quotas of now.
+      const { persona: _before, ...rest } = current;
+      current = { ...rest, ...(await deps.policyData(task)) };
     }
-  }
-
-  /** The act with the current persona, tier and quotas. */
-  async function asOfNow(task: Task, { persona: _before, ...action }: Action): Promise<Action> {
-    return { ...action, ...(await deps.policyData(task)) };
-  }
+  };
 
   /** Asks the gate once, and records the decision with everything that follows from it. */
   async function ruleOnce(
@@ -190,21 +181,9 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     const shown = await showable(task, action.arguments, asked.arguments);
     // People are asked about the act as the rules rewrote it, and that act may run.
     const effective: Action = asked.arguments ? { ...action, arguments: asked.arguments } : action;
-    if (asked.verdict !== 'escalate') {
-      const authorization = await writeDown({
-        task,
-        action,
-        effective,
-        asked,
-        shown,
-        requested,
-        options,
-        held,
-        revision,
-      });
-      if (authorization !== 'unkept') return authorization;
-    }
-    return await ask({ task, action, effective, asked, shown, requested, options, held, revision });
+    const pending: WritingDown = { task, action, effective, asked, shown, requested, options, held, revision };
+    const authorization = asked.verdict === 'escalate' ? 'unkept' : await writeDown(pending);
+    return authorization === 'unkept' ? await ask(pending) : authorization;
   }
 
   /** The unredacted act is stored before its question opens; an act that cannot be stored is refused instead. */
@@ -296,7 +275,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     pending.opened?.(asking?.ask_id);
     if (asking) {
       const stated = asShown(decision, shown);
-      return await approvedActs.answered(task, effective, stated, asking, options, {
+      return await answered(task, effective, stated, asking, options, {
         mounted: tool !== undefined,
         revision,
       });
@@ -328,7 +307,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     };
   }
 
-  return { rule };
+  return authorize;
 }
 
 /** Thrown inside a commit, and recognised by identity. */

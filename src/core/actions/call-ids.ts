@@ -9,15 +9,7 @@ import { anySignal } from '../../model/values/signals.ts';
 import type { ActResult, Unit } from '../../ports/index.ts';
 import { type Context, earlier } from '../context.ts';
 
-export interface CallIds {
-  claim(task: Task, proposed: ProposedAction): Pick<Unit, 'idempotency'>;
-  /** False when this call id is already used by another call in the log. */
-  isSame(task: Task, proposed: ProposedAction): Promise<boolean>;
-  /** The result of a call that another request makes, or made. */
-  recorded(task: Task, callId: string, signal: AbortSignal): Promise<ActResult>;
-}
-
-export function createCallIds(deps: Pick<Context, 'store' | 'log' | 'hash'>): CallIds {
+export function createCallIds(deps: Pick<Context, 'store' | 'log' | 'hash'>) {
   function claim(task: Task, { tool_call_id, changes: _, ...call }: ProposedAction): Pick<Unit, 'idempotency'> {
     const scope = deps.hash(['call', task.id, tool_call_id as string]);
     return { idempotency: { scope, body: deps.hash(call) } };
@@ -25,7 +17,8 @@ export function createCallIds(deps: Pick<Context, 'store' | 'log' | 'hash'>): Ca
 
   return {
     claim,
-    async isSame(task, proposed) {
+    /** False when this call id is already used by another call in the log. */
+    async isSame(task: Task, proposed: ProposedAction): Promise<boolean> {
       try {
         await earlier(deps, claim(task, proposed));
         return true;
@@ -34,7 +27,8 @@ export function createCallIds(deps: Pick<Context, 'store' | 'log' | 'hash'>): Ca
         throw cause;
       }
     },
-    async recorded(task, callId, signal) {
+    /** The result of a call that another request makes, or made. */
+    async recorded(task: Task, callId: string, signal: AbortSignal): Promise<ActResult> {
       const over = anySignal([signal, AbortSignal.timeout(RETRY_WAIT_MS)]);
       for await (const { event, payload } of deps.store.follow({ stream: { of: 'task', id: task.id } }, over)) {
         if (payload.tool_call_id !== callId) continue;

@@ -10,7 +10,17 @@ import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { asText } from '../../model/values/as-text.ts';
 import { isTerminal } from '../../model/words.ts';
-import type { ActResult, HeldEffect, Ids, LimitPassed, Logger, ReceiptIssuer, Row, Store } from '../../ports/index.ts';
+import type {
+  ActResult,
+  HeldEffect,
+  Ids,
+  LimitPassed,
+  Logger,
+  PolicyEngine,
+  ReceiptIssuer,
+  Row,
+  Store,
+} from '../../ports/index.ts';
 import { newArtifact } from '../commands/artifacts.ts';
 import { accepted, type Context, type Handlers, once } from '../context.ts';
 import { artifactEvents } from '../events/log.ts';
@@ -18,6 +28,7 @@ import { inTask, openTask, ours, taskLocation } from '../tasks/lifecycle.ts';
 import { referenceTo } from '../tasks/work-context.ts';
 import type { EffectOfTool } from '../tools/accepted.ts';
 import { argumentsTrouble } from '../tools/arguments.ts';
+import type { CallCounts } from '../tools/call-counts.ts';
 import { FoundTool } from '../tools/catalog.ts';
 import { afterEnd, decidedIn, type EndedCall, endEvents, toolResult } from './action-events.ts';
 import {
@@ -49,6 +60,10 @@ export interface ActsDeps extends AuthorizerDeps {
   readonly remember?: (task: Task, actor: Actor, wanted: JsonObject, callId: string) => Promise<string>;
   /** Stops work whose usage is past a hard limit. Absent in a replay, which uses nothing. */
   readonly limitPassed?: LimitReached;
+  /** Absent in a replay, which calls nothing. */
+  readonly counts?: Pick<CallCounts, 'note'>;
+  /** Policy's look at a result. Absent in a replay: the recorded results were looked at. */
+  readonly inspect?: NonNullable<PolicyEngine['inspect']>;
   /** The effect of a mounted tool, with what a person has accepted. Absent in a replay, whose acts are on record. */
   readonly effectOf?: EffectOfTool;
   /** Which sessions are tainted by untrusted content. Absent in a replay, as above. */
@@ -74,7 +89,7 @@ export interface Acts {
 }
 export function createActs(deps: ActsDeps): Acts {
   const { store, log, tools, clock, ids, policyData } = deps;
-  const authorizer = createAuthorizer(deps);
+  const authorize = createAuthorizer(deps);
   const callIds = createCallIds(deps);
   const metering = createMetering(deps);
 
@@ -122,7 +137,7 @@ export function createActs(deps: ActsDeps): Acts {
 
   async function rule(task: Task, proposed: ProposedAction, options: RuleOptions): Promise<Authorization> {
     const action = await describe(task, proposed, options.actor, options.request);
-    return (await authorizer.rule(task, action, options)) as Authorization;
+    return (await authorize(task, action, options)) as Authorization;
   }
 
   async function mayNotAsk(...[task, { key, question }, actor]: Parameters<Acts['mayNotAsk']>) {
@@ -176,7 +191,7 @@ export function createActs(deps: ActsDeps): Acts {
       unfit === undefined ? undefined : blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
     let authorization: Authorization | 'taken';
     try {
-      authorization = await authorizer.rule(task, action, options, { claim, tool: found, refused });
+      authorization = await authorize(task, action, options, { claim, tool: found, refused });
     } catch (cause) {
       throw claim && isReuse(cause) ? reused(callId) : cause;
     }
@@ -186,6 +201,7 @@ export function createActs(deps: ActsDeps): Acts {
       const reason =
         authorization.kind === 'no' ? authorization.reason : `waiting for an answer to ${authorization.ask_id}`;
       if (paired && authorization.kind === 'no') await recordRefusal(task, callId, action.tool ?? action.kind, reason);
+      if (found && authorization.kind === 'no') deps.counts?.note(calledTool(found), 'refused', 0);
       return { kind: 'refused', reason, decision: authorization.decision };
     }
     // The last check before the act runs: its arguments must be the ones decided on, even if the object was changed since.
@@ -206,7 +222,11 @@ export function createActs(deps: ActsDeps): Acts {
           )
         : (passed ?? (effect as HeldEffect))(authorization.action.arguments, options.signal);
     const unwanted = () => options.signal.aborted || options.withdrawn?.aborted === true;
-    const result = unwanted() ? STOPPED : await attempt(run);
+    const began = performance.now();
+    const came = unwanted() ? STOPPED : await attempt(run);
+    const outcome = came.status === 'ok' ? 'ok' : 'error';
+    if (found) deps.counts?.note(calledTool(found), outcome, (performance.now() - began) / 1000);
+    const result = found ? await inspected(authorization.action, came) : came;
     const canceled = result.status !== 'ok' && unwanted();
     const code = result.code ?? (canceled ? 'canceled' : undefined);
     await record(task, { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired, code }, result);
@@ -249,6 +269,17 @@ export function createActs(deps: ActsDeps): Acts {
     const { remember } = deps;
     if (kind !== 'memory.write' || server || !remember) return undefined;
     return async (args) => ({ status: 'ok', output: { memory_id: await remember(task, actor, args, callId) } });
+  }
+
+  /** Policy looks at a result before it is recorded or passed on. A result that could not be looked at is withheld. */
+  async function inspected(action: Action, result: ToolResult): Promise<ToolResult> {
+    try {
+      return (await deps.inspect?.(action, result)) ?? result;
+    } catch (cause) {
+      deps.logger.error({ err: cause, action: action.id }, 'a result could not be inspected; it is withheld');
+      const error = 'the call ran, and its result was withheld: it could not be inspected';
+      return { status: 'error', output: null, error, code: 'result_withheld' };
+    }
   }
 
   async function attempt(run: () => Promise<ToolResult>): Promise<ToolResult> {
@@ -405,3 +436,7 @@ const NOT_WHAT_WAS_DECIDED = 'the arguments are not those that were decided on; 
 /** The last wait between attempts; a store that is down longer is not expected back while a caller waits. */
 const LONGEST_WAIT_MS = 15_000;
 const STOPPED: ToolResult = { status: 'error', output: null, error: 'stopped before it began', code: 'canceled' };
+
+function calledTool({ server, skill }: FoundTool): { readonly server: string; readonly tool: string } {
+  return { server, tool: skill.name };
+}

@@ -16,13 +16,17 @@ export type ReadPolicyData = (about: PolicySubject) => Promise<PolicyData>;
 
 /** The subject of a decision: a task, or a task about to be created, with its tenant. */
 export type PolicySubject = Pick<Task, 'workspace_id' | 'persona_id' | 'quota_id'> &
-  Partial<Pick<Task, 'metadata'>> & {
+  Partial<Pick<Task, 'metadata' | 'assigned_agent_id'>> & {
     readonly tenant_id?: string | undefined;
     /** The session's highest tier, where no task states it yet. */
     readonly most?: string | undefined;
   };
 
-export function createPolicyData(store: Pick<Store, 'get'>, defaultTier: () => AutonomyTier): ReadPolicyData {
+export function createPolicyData(
+  store: Pick<Store, 'get'>,
+  defaultTier: () => AutonomyTier,
+  agentQuota: (agent: string) => string | undefined = () => undefined,
+): ReadPolicyData {
   async function quotasNamed(ids: ReadonlySet<string>): Promise<readonly (Quota | undefined)[]> {
     return await Promise.all([...ids].map((id) => store.get<Quota & Row>('quota', id)));
   }
@@ -37,14 +41,15 @@ export function createPolicyData(store: Pick<Store, 'get'>, defaultTier: () => A
     return [...shared, ...(own?.quotas ?? [])].map(({ id }) => id);
   }
 
-  return async ({ persona_id, workspace_id, quota_id, metadata, tenant_id, most }) => {
+  return async ({ persona_id, workspace_id, quota_id, assigned_agent_id: agent, metadata, tenant_id, most }) => {
     const [workspace, persona] = persona_id
       ? await Promise.all([
           store.get<Workspace & Row>('workspace', workspace_id),
           store.get<Persona & Row>('persona', persona_id),
         ])
       : [await store.get<Workspace & Row>('workspace', workspace_id)];
-    const named = [persona?.quota_id, workspace?.quota_id, quota_id].filter((id) => typeof id === 'string');
+    const ofAgent = agent ? agentQuota(agent) : undefined;
+    const named = [persona?.quota_id, workspace?.quota_id, quota_id, ofAgent].filter((id) => typeof id === 'string');
     // Most work names no quota, and then there is nothing to await.
     const found = named.length === 0 ? NONE : await quotasNamed(new Set(named));
     // A workspace, persona or quota was deleted while its work runs: its limits are unknown, so acts need approval.

@@ -12,6 +12,7 @@ import { isTerminal } from '../../model/words.ts';
 import type { LimitPassed, Logger, QuotaRules, Row } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
 import type { Run } from '../events/rows.ts';
+import { readsOf } from '../tasks/lifecycle.ts';
 import { chargeEvents } from './charging.ts';
 import type { ReadPolicyData } from './policy-data.ts';
 
@@ -96,11 +97,7 @@ export function createTimeLimits({ log, policyData, quotas: rules, logger, now, 
     let until: string | undefined;
     let windows = new Map<string, string | null>();
     await log.commit({
-      reads: [
-        { object: 'task', id: task.id },
-        { object: 'run', id: task.id },
-        ...timed.map(({ id }) => ({ object: 'quota', id })),
-      ],
+      reads: [...readsOf(task.id), ...timed.map(({ id }) => ({ object: 'quota', id }))],
       decide(at) {
         passed = undefined;
         ms = 0;

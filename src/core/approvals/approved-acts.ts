@@ -24,18 +24,7 @@ export interface AskedUnder {
   readonly revision: number | undefined;
 }
 
-export interface ApprovedActs {
-  answered(
-    task: Task,
-    action: Action,
-    decision: Decision,
-    raised: Raised,
-    options: Holding,
-    under: AskedUnder,
-  ): Promise<Authorization>;
-}
-
-export function createApprovedActs(deps: AuthorizerDeps): ApprovedActs {
+export function createApprovedActs(deps: AuthorizerDeps) {
   const { log, gate, asks, tools, quotas: quotaRules } = deps;
 
   /** Waits for the answer, then spends it on exactly this act. */
@@ -248,7 +237,7 @@ export function createApprovedActs(deps: AuthorizerDeps): ApprovedActs {
       : `the definition of ${action.tool} changed after it was approved; ask again`;
   }
 
-  return { answered };
+  return answered;
 }
 
 /** The decision when people denied, or did not answer in time. */

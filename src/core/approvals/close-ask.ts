@@ -19,7 +19,7 @@ import type { At, Row, Store, Unit } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
 import type { Run } from '../events/rows.ts';
 import { stopEvent } from '../tasks/cancel.ts';
-import { inTask, ours, settle } from '../tasks/lifecycle.ts';
+import { inTask, ours, readsOf, settle } from '../tasks/lifecycle.ts';
 import type { ChangedActs } from './changed-acts.ts';
 import { whyNoAnswer } from './may-answer.ts';
 import type { TypedAnswers } from './typed-answers.ts';
@@ -79,11 +79,7 @@ export function createAskClosing(
     if (!known) throw new Fault('not_found', `no question ${askId}`);
     const { repeated, result } = await log.commit({
       ...claim,
-      reads: [
-        { object: 'ask', id: askId },
-        { object: 'task', id: known.task_id },
-        { object: 'run', id: known.task_id },
-      ],
+      reads: [{ object: 'ask', id: askId }, ...readsOf(known.task_id)],
       decide(at) {
         const ask = at.get<AskRecord & Row>('ask', askId);
         if (!ask) throw new Fault('not_found', `no question ${askId}`);
@@ -112,10 +108,7 @@ export function createAskClosing(
     if (noted.size >= MOST_NOTED) noted.clear();
     noted.add(name);
     await log.commit({
-      reads: [
-        { object: 'task', id },
-        { object: 'run', id },
-      ],
+      reads: readsOf(id),
       decide(at) {
         const now = at.get<Task & Row>('task', id);
         // A task that has ended has its receipt, and a replay only repeats its record: nothing is added to either.

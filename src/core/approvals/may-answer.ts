@@ -2,6 +2,12 @@
 import type { Actor } from '../../model/actions.ts';
 import type { AskRecord } from '../../model/asks.ts';
 import type { Task } from '../../model/resources.ts';
+import { holds } from '../access.ts';
+
+/** Whether an approval by this actor, or a value it gives, would count. For doors that offer an answer only where there can be one. */
+export function mayAnswer(actor: Actor, ask: AskRecord, task: Pick<Task, 'created_by'>): boolean {
+  return holds(actor, 'approvals:write') && whyNoAnswer(actor, ask, task, false) === undefined;
+}
 
 /**
  * Why this actor may not give this answer; undefined when it may. The one rule for every door:

@@ -30,7 +30,9 @@ export function createAdmit({ log, ids, gate }: Pick<Context, 'log' | 'ids'> & {
     if (decision.verdict === 'allow') return;
     const location = { resource: { object: 'workspace', id: workspaceId }, session_id: null };
     await log.commit({ decide: () => ({ events: [{ ...decidedEvent(action, decision), ...location }] }) });
-    throw new Fault('policy_violation', decision.reason, { details: { rule_id: decision.rule_id ?? null } });
+    const { rule_id = null, verdict } = decision;
+    const details = { rule_id, ...(verdict === 'escalate' && { verdict }) };
+    throw new Fault('policy_violation', decision.reason, { details });
   };
 }
 

@@ -11,6 +11,7 @@ import { configuredVault } from '../access.ts';
 import { accepted, type Context, earlier, type Handlers, once } from '../context.ts';
 import type { Tally } from '../events/rows.ts';
 import { linkEvents, linkedBy } from './artifact-changes.ts';
+import { PENDING } from './asked-session.ts';
 import { branchEvent, newBranch, openBranch, seeBranch } from './branches.ts';
 import { type Admit, admitted, freshSession, mayUse, sessionEvent } from './session-opening.ts';
 import {
@@ -321,7 +322,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
  * removed.
  */
 function unnamed(metadata: JsonObject | undefined): JsonObject {
-  const { vault_ids: _v, memory_ids: _m, skill_ids: _s, ...rest } = metadata ?? {};
+  const { vault_ids: _v, memory_ids: _m, skill_ids: _s, [PENDING]: _p, ...rest } = metadata ?? {};
   return rest;
 }
 

@@ -9,7 +9,7 @@ import type { Asks } from '../approvals/asks.ts';
 import type { Context, once } from '../context.ts';
 import type { Run } from '../events/rows.ts';
 import type { Endings } from './end-task.ts';
-import { inTask } from './lifecycle.ts';
+import { inTask, readsOf } from './lifecycle.ts';
 import type { Runner } from './runner.ts';
 
 /** True when an earlier command with the same key had requested it. */
@@ -55,10 +55,7 @@ export function createCancel(deps: CancelDeps): CancelTask {
     let run: Run | undefined;
     const { repeated } = await log.commit({
       ...idempotency,
-      reads: [
-        { object: 'task', id: taskId },
-        { object: 'run', id: taskId },
-      ],
+      reads: readsOf(taskId),
       decide(at) {
         known = at.get<Task & Row>('task', taskId);
         run = at.get<Run>('run', taskId);

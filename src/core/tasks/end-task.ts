@@ -31,7 +31,7 @@ import type { Log } from '../events/log.ts';
 import type { Run } from '../events/rows.ts';
 import { brokenOffReplay } from '../replay/broken-off.ts';
 import { idsOfReplay } from '../replay/ids.ts';
-import { inTask, move, ours, outcomeState } from './lifecycle.ts';
+import { inTask, move, ours, outcomeState, readsOf } from './lifecycle.ts';
 import { createTaskAccounts, nextEvent, type TaskAccount } from './task-accounts.ts';
 
 export interface EndingsDeps {
@@ -126,10 +126,7 @@ export function createEndings(deps: EndingsDeps): Endings {
     const wantsReceipt = facts.persona?.receipt_policy !== 'disabled';
     const commit = (receipt: ReceiptState, as: End) =>
       log.commit({
-        reads: [
-          { object: 'task', id: taskId },
-          { object: 'run', id: taskId },
-        ],
+        reads: readsOf(taskId),
         decide(at) {
           const task = at.get<Task & Row>('task', taskId);
           const run = at.get<Run>('run', taskId);

@@ -10,7 +10,7 @@ import type { TimeLimits } from '../actions/time-limits.ts';
 import type { Log } from '../events/log.ts';
 import type { Run } from '../events/rows.ts';
 import type { Endings } from './end-task.ts';
-import { inTask, move } from './lifecycle.ts';
+import { inTask, move, readsOf } from './lifecycle.ts';
 import type { Runner } from './runner.ts';
 
 export interface RecoveryDeps {
@@ -173,10 +173,7 @@ const COMES_BACK_MS = 60_000;
 async function takeOver({ log, instance }: RecoveryDeps, run: Run): Promise<boolean> {
   let mine = false;
   await log.commit({
-    reads: [
-      { object: 'task', id: run.id },
-      { object: 'run', id: run.id },
-    ],
+    reads: readsOf(run.id),
     decide(at) {
       const task = at.get<Task & Row>('task', run.id);
       const now = at.get<Run>('run', run.id);

@@ -171,7 +171,8 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
         return { kind: 'canceled', ask_id: authorization.ask_id, reason: 'still waiting' };
       // Approved, and refused all the same: the rules changed meanwhile, or a quota ran out. The agent gets the refusal.
       if (authorization.answer && authorization.answer.kind !== 'approved') return authorization.answer;
-      return { kind: 'denied', by: authorization.decision.engine, reason: authorization.reason };
+      const { engine: by, rule_id } = authorization.decision;
+      return { kind: 'denied', by, reason: authorization.reason, ...(rule_id && { rule_id }) };
     }
     return await askForInput(question);
   }
@@ -180,7 +181,10 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
     const taken = past.answer(question.key);
     if (taken) return taken;
     const refused = deps.repeats ? undefined : await acts.mayNotAsk(task, question, actor);
-    if (refused) return { kind: 'denied', by: refused.engine, reason: refused.reason };
+    if (refused) {
+      const { engine: by, rule_id, reason } = refused;
+      return { kind: 'denied', by, reason, ...(rule_id && { rule_id }) };
+    }
     let askId = '';
     const digest = asks.digest({
       actor,

@@ -13,7 +13,7 @@ import {
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { check, validator } from '../../model/validate.ts';
 import type { AgentBackend, Committed, QuotaRules, ReceiptIssuer, Row, Unit } from '../../ports/index.ts';
-import { requireScope } from '../access.ts';
+import { mayCall, requireScope } from '../access.ts';
 import { chargeEvents } from '../actions/charging.ts';
 import type { Acts } from '../actions/execute.ts';
 import { decidedEvent, type Gate } from '../actions/gate.ts';
@@ -21,6 +21,7 @@ import { refusal, tooMany, tooManyRequests } from '../actions/refusals.ts';
 import type { TimeLimits } from '../actions/time-limits.ts';
 import { permitFor } from '../approvals/permit.ts';
 import { linkEvents, linkedBy } from '../commands/artifact-changes.ts';
+import { requireOpened } from '../commands/asked-session.ts';
 import { openBranch, seeBranch } from '../commands/branches.ts';
 import { type Admit, admitted, freshSession, mayUse, sessionEvent } from '../commands/session-opening.ts';
 import { messageEvents, openSession } from '../commands/transcript.ts';
@@ -45,8 +46,11 @@ export interface SubmitDeps extends Context {
   /** The log redacts this value from now on. False: it cannot, because too many values are known already. */
   readonly learn: (secret: string) => boolean;
   readonly backends: ReadonlyMap<string, AgentBackend>;
-  readonly defaultAgent: string | undefined;
+  readonly defaultAgent: (actor: Actor) => string | undefined;
+  /** Why this agent accepts no work; undefined when it does. */
+  readonly offReason: (agent: string) => string | undefined;
   readonly instance: string;
+  readonly isDead: (instance: string) => Promise<boolean>;
   /** The name by which other processes can check that this one lives; undefined while they could not. */
   readonly servedBy: () => string | undefined;
   /** The identity of this gateway to others, for work that comes back to it. */
@@ -71,13 +75,20 @@ export function createSubmit(deps: SubmitDeps) {
     // Work in a forked session is on the fork's branch, whichever door it came through.
     const branchId = body.branch_id ?? session.branch_id ?? null;
     if (body.parent_task_id) await access.see(actor, 'task', body.parent_task_id);
-    const agent = agentFor(body.agent, persona);
+    const agent = agentFor(actor, body.agent, persona);
+    const elsewhere = agent === 'none' || backends.has(agent) ? undefined : await processOf(agent, session.id);
     const sealer = body.metadata?.tollbridge === undefined ? undefined : deps.sealer?.();
     refuseCircle(callerOf(body.metadata), sealer && hopOf(sealer.key_id, agent));
     const id = ids.next('task');
     const home = { workspace_id: session.workspace_id, session_id: session.id };
     const most = session.autonomy_tier;
-    const about = { workspace_id: session.workspace_id, persona_id: personaId, tenant_id: actor.tenant_id, most };
+    const about = {
+      workspace_id: session.workspace_id,
+      persona_id: personaId,
+      assigned_agent_id: agent,
+      tenant_id: actor.tenant_id,
+      most,
+    };
     const data = await acts.policyData(about);
     const outside = agent === 'none';
     requireHeld(most, outside ? undefined : backends.get(agent));
@@ -99,7 +110,8 @@ export function createSubmit(deps: SubmitDeps) {
       if (before) return await again(actor, before);
     }
     const wanted: NewTask = { command, id, agent, personaId, branchId, tier: data.tier, most, opens, ...home };
-    const decision = withInput(await gate(action));
+    const off = deps.offReason(agent);
+    const decision = off === undefined ? withInput(await gate(action)) : switchedOff(agent, off);
     const recorded = { ...action, arguments: { input_hash: deps.hash(log.clean(body.input)) } };
     if (isNo(decision)) {
       if (tooMany(decision)) return await orThrow(actor, claim, decision);
@@ -145,9 +157,9 @@ export function createSubmit(deps: SubmitDeps) {
               from: null,
               to: 'SUBMITTED',
               agent,
-              instance: outside ? null : deps.instance,
+              instance: outside ? null : (elsewhere ?? deps.instance),
               ...(outside && body.served && served && { served: { by: served, ...body.served } }),
-              ...(deps.backends.get(agent)?.abilities.resume === false && { resumes: false }),
+              ...((elsewhere || deps.backends.get(agent)?.abilities.resume === false) && { resumes: false }),
               ...(holds.length > 0 && { holds }),
             },
             ...location,
@@ -164,7 +176,8 @@ export function createSubmit(deps: SubmitDeps) {
           }),
         ];
         // A free session starts the work in the same commit: one fsync less, and no reader sees a task that only waits.
-        const free = outside || opens !== undefined || !at.get<Tally>('tally', session.id)?.lane;
+        const here = opens !== undefined || !at.get<Tally>('tally', session.id)?.lane;
+        const free = outside || (here && !elsewhere);
         if (free) {
           const more = outside ? { instance: null } : { instance: deps.instance, lane: true };
           events.push(...move(task, 'WORKING', { now: at.now, more }).events);
@@ -193,7 +206,7 @@ export function createSubmit(deps: SubmitDeps) {
       const over = timed ? await deps.timeLimits.begin(task) : deps.timeLimits.watch(task);
       if (over) deps.acts.limitPassed(task, over);
     }
-    if (!repeated && !result.outside) {
+    if (!repeated && !result.outside && !elsewhere) {
       const permit = permitFor(recorded, decision);
       const live = {
         input: { ...task.input, ...(whole ?? input) },
@@ -239,7 +252,9 @@ export function createSubmit(deps: SubmitDeps) {
       });
     }
     if (session_id !== undefined) {
-      return { session: await access.see<Session & Row>(actor, 'session', session_id), opens: undefined };
+      const session = await access.see<Session & Row>(actor, 'session', session_id);
+      requireOpened(session);
+      return { session, opens: undefined };
     }
     requireScope(actor, 'sessions:write');
     const wanted = opens as NonNullable<typeof opens>;
@@ -254,14 +269,30 @@ export function createSubmit(deps: SubmitDeps) {
     return accepted('task.submit', await access.see<Task & Row>(actor, 'task', id), true);
   }
 
-  function agentFor(wanted: string | undefined, persona: Persona | undefined): string {
-    const named =
-      wanted ?? (persona && backends.has(persona.entry_workflow) ? persona.entry_workflow : deps.defaultAgent);
+  /** An agent that this actor may not call is as absent as one that is not mounted. */
+  function agentFor(actor: Actor, wanted: string | undefined, persona: Persona | undefined): string {
+    const ofPersona = persona && backends.has(persona.entry_workflow) ? persona.entry_workflow : undefined;
+    const named = wanted ?? ofPersona ?? deps.defaultAgent(actor);
     if (!named) throw new Fault('invalid_request', 'no agent is mounted, and the task names none', { param: '/agent' });
-    if (named !== 'none' && !backends.has(named)) {
-      throw new Fault('invalid_request', `no agent ${named} is mounted`, { param: '/agent' });
-    }
+    if (named !== 'none' && !mayCall(actor, named)) throw absent(named);
     return named;
+  }
+
+  /**
+   * An agent that is mounted in another process, as one behind a relay is: the process that has worked in this session with it,
+   * as long as it lives. That process finds the task in the session and takes it up.
+   */
+  async function processOf(agent: string, session_id: string): Promise<string> {
+    const query = { object: 'task', where: { session_id, assigned_agent_id: agent }, newestFirst: true, limit: 1 };
+    const [last] = await deps.store.list<Task & Row>(query);
+    if (!last) throw absent(agent);
+    for await (const { event, payload } of deps.store.read({ stream: { of: 'task', id: last.id } })) {
+      if (event !== 'task.submitted') continue;
+      const { instance } = payload as { instance?: string | null };
+      if (instance && !(await deps.isDead(instance))) return instance;
+      break;
+    }
+    throw absent(agent);
   }
 
   /** A task whose input is a message adds it to the transcript; any other input stays with the task. */
@@ -351,9 +382,19 @@ class Exhausted extends Fault {
   }
 }
 
+/** A person switched this agent off; rules are not asked, because none of them could say yes. */
+function switchedOff(agent: string, why: string): Decision {
+  const reason = `agent ${agent} is switched off: ${why}`;
+  return { verdict: 'block', reason, code: 'agent_off', engine: 'bridge' };
+}
+
 /** A rule that rewrites a prompt into nothing names no alternative input: that is a refusal. */
 function withInput(decision: Decision): Decision {
   if (decision.verdict !== 'modify' || decision.arguments?.input) return decision;
   const reason = `${decision.reason} (the rule rewrites the prompt but gives no input)`;
   return { ...decision, verdict: 'block', reason };
+}
+
+function absent(agent: string): Fault {
+  return new Fault('invalid_request', `no agent ${agent} is mounted`, { param: '/agent' });
 }

@@ -18,7 +18,7 @@ import { accepted, type Handlers, once, orEarlier } from '../context.ts';
 import { besideReceipt, factEvents, whileOpen } from '../events/facts.ts';
 import type { Run } from '../events/rows.ts';
 import { type CancelDeps, type CancelTask, createCancel, stopEvent } from './cancel.ts';
-import { inTask } from './lifecycle.ts';
+import { inTask, readsOf } from './lifecycle.ts';
 import { createSubmit, type SubmitDeps } from './submit.ts';
 import { agentActor } from './task-run.ts';
 
@@ -38,10 +38,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
     const instance = deps.servedBy();
     if (!instance || served_by === undefined || served_by === instance) return;
     await log.commit({
-      reads: [
-        { object: 'task', id },
-        { object: 'run', id },
-      ],
+      reads: readsOf(id),
       decide(at) {
         const now = at.get<Task & Row>('task', id);
         const run = at.get<Run>('run', id);
@@ -70,6 +67,11 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       const run = await store.get<Run>('run', task.id);
       if (run?.agent === 'none') {
         await answerFor(task, run);
+        return accepted('task.resume', await access.see<Row>(actor, 'task', task.id), false);
+      }
+      // Another process accepted it for this one, which has its agent.
+      if (task.status === 'SUBMITTED' && run?.instance === deps.instance && deps.backends.has(run.agent)) {
+        runner.enqueue(task);
         return accepted('task.resume', await access.see<Row>(actor, 'task', task.id), false);
       }
       if (task.status !== 'WORKING' || !run) throw new Fault('conflict', `task ${task.id} is ${task.status}`);

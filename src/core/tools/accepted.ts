@@ -10,6 +10,7 @@ import type { Row, Store } from '../../ports/index.ts';
 import type { Context } from '../context.ts';
 import type { FoundTool } from './catalog.ts';
 import { pinId } from './pins.ts';
+import { ownDefinition } from './upstream-definition.ts';
 
 /** Synchronous where the effect is known without a person. */
 export type EffectOfTool = (
@@ -19,7 +20,7 @@ export type EffectOfTool = (
 export function createAcceptedEffects(store: Pick<Store, 'get'>, hash: Context['hash']): EffectOfTool {
   return ({ skill, server, effect, pinned, definition }) => {
     if (!pinned || effect !== 'unknown') return effect;
-    const id = pinId(hash, server, skill.name);
+    const id = pinId(hash, server, ownDefinition(skill).name);
     return store.get<Skill & Row>('skill', id).then((pin) => (pin && acceptedEffect(pin, definition)) ?? effect);
   };
 }

@@ -15,6 +15,7 @@ import type {
   ToolServerState,
 } from '../../ports/index.ts';
 import { createServerLists, NONE } from './server-lists.ts';
+import { ownDefinition } from './upstream-definition.ts';
 
 /** A tool with the server that runs it. Doors are handed these too: none of its members reaches the server. */
 export class FoundTool implements MountedTool {
@@ -101,10 +102,9 @@ export function createTools(
   function definition(skill: Skill): string {
     const known = hashes.get(skill);
     if (known) return known;
-    const { name, description, input_schema, output_schema, metadata } = skill;
+    const { input_schema, output_schema, metadata } = skill;
     const fresh = hash({
-      name,
-      description,
+      ...ownDefinition(skill),
       input_schema,
       output_schema,
       annotations: metadata.annotations ?? null,

@@ -8,11 +8,13 @@ import type { Action, Decision } from '../../model/actions.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Skill } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { own } from '../../model/values/own.ts';
 import type { Row } from '../../ports/index.ts';
 import { blocked, type Gate } from '../actions/gate.ts';
 import { declaredEvent } from '../commands/declared-event.ts';
 import type { Context } from '../context.ts';
 import type { FoundTool, Tools } from './catalog.ts';
+import { ownDefinition } from './upstream-definition.ts';
 
 export interface Pins {
   /** Wraps the gate for acts: it also refuses tools whose definition has changed, and pins what is called for the first time. */
@@ -30,7 +32,7 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
   function nameOf({ skill, server }: FoundTool): string {
     const known = names.get(skill);
     if (known?.server === server) return known.id;
-    const id = pinId(hash, server, skill.name);
+    const id = pinId(hash, server, ownDefinition(skill).name);
     names.set(skill, { server, id });
     return id;
   }
@@ -130,11 +132,10 @@ export type PinBody = {
 };
 
 export function bodyOf({ skill, server, definition }: Pick<FoundTool, 'skill' | 'server' | 'definition'>): PinBody {
-  const { name, description, input_schema, output_schema, metadata } = skill;
+  const { input_schema, output_schema, metadata } = skill;
   const annotations = (metadata.annotations ?? null) as Json;
   return {
-    name,
-    description,
+    ...ownDefinition(skill),
     input_schema: input_schema as JsonObject | null,
     output_schema: output_schema as JsonObject | null,
     source: server,
@@ -147,7 +148,7 @@ export function pendingOf({ metadata }: Pick<Skill, 'metadata'>): PinBody | unde
   return (metadata as { pending?: PinBody }).pending;
 }
 
-const ADVICE = 'a person can look at the change with "tollbridge mcp changes" and accept it';
+const ADVICE = 'it is refused until a person has accepted the change';
 
 const MEMBERS = ['description', 'input_schema', 'output_schema', 'annotations'] as const;
 
@@ -164,7 +165,7 @@ function changedMembers(was: Pick<Skill, 'metadata'>, now: Pick<Skill, 'metadata
 export function differences(was: Pick<Skill, 'metadata'>, now: Pick<Skill, 'metadata'>): string[] {
   const [left, right] = [flat(was), flat(now)];
   return changedMembers(was, now).map((member) => {
-    const side = (from: JsonObject) => shown(JSON.stringify(from[member] ?? null));
+    const side = (from: JsonObject) => shown(JSON.stringify(own(from, member) ?? null));
     return `${member} was ${side(left)} and is ${side(right)}`;
   });
 }

@@ -51,10 +51,7 @@ export interface ReceiptInput {
   /** Limits that applied and that the budget has no member for. */
   readonly limits?: Readonly<Record<string, number>>;
   readonly replay_input: Receipt['replay_input'];
-  readonly model_route?: Receipt['model_route'];
   readonly deltas?: readonly ReceiptDelta[];
-  /** In addition to those the events were marked with. */
-  readonly redactions?: NonNullable<Receipt['redactions']>;
   readonly metadata?: JsonObject;
   /** The receipt's chain; by default the workspace's own. */
   readonly chain_id?: string;
@@ -68,7 +65,7 @@ export function buildReceipt(input: ReceiptInput): UnsealedReceipt {
   const times = timesOf(input);
   const calls = callsInOrder(evidence.calls);
   const total = totals(evidence.usage);
-  const route = input.model_route ?? modelRoute(evidence, replay !== undefined);
+  const route = modelRoute(evidence, replay !== undefined);
   const receipt: Partial<Writable<UnsealedReceipt>> = {};
 
   if (!replay) receipt.approvals = approvalsOf(input, times.completed_at);
@@ -96,7 +93,7 @@ export function buildReceipt(input: ReceiptInput): UnsealedReceipt {
     : metadataOf(input, calls, usageGaps(evidence, total, route), spent);
   receipt.model_route = route;
   receipt.receipt_id = input.receipt_id;
-  receipt.redactions = [...(replay ? [] : listed(evidence.redactions)), ...(input.redactions ?? [])];
+  receipt.redactions = replay ? [] : listed(evidence.redactions);
   receipt.replay_input = input.replay_input;
   receipt.schema = RECEIPT_SCHEMA;
   receipt.side_effects = replay
@@ -112,14 +109,6 @@ export function buildReceipt(input: ReceiptInput): UnsealedReceipt {
     : { id: input.task.id, object: replay ? 'replay_segment' : 'task' };
   receipt.trust = trustOf(input);
   return receipt as UnsealedReceipt;
-}
-
-/** One line for lists: the subject, its final state, its tool calls and its cost. */
-export function summaryOf(receipt: Pick<Receipt, 'subject' | 'lifecycle' | 'side_effects' | 'cost'>): string {
-  const calls = receipt.side_effects.tool_calls.length;
-  const counted = `${calls} tool call${calls === 1 ? '' : 's'}`;
-  const price = `${receipt.cost.total} ${receipt.cost.currency}`;
-  return `${receipt.subject.object} ${receipt.subject.id} ${receipt.lifecycle.final_state}: ${counted}, ${price}`;
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };

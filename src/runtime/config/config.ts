@@ -11,15 +11,16 @@ import type { JsonObject } from '../../model/schema.ts';
 import { durationMs } from '../../policy/rules/duration.ts';
 import type { PolicyFile, Sources } from '../../policy/rules/load.ts';
 import { readText } from '../../policy/rules/read-text.ts';
+import type { AgentTerms } from '../../ports/index.ts';
 import type { StoreLocation } from '../../store/index.ts';
 import type { TlsFiles } from '../tls-files.ts';
 import { withOwnPrograms } from './commands.ts';
-import { checkDocument, readDocument, type Where, wrong } from './document.ts';
+import { checkDocument, checkSection, readDocument, type Where, wrong } from './document.ts';
 import { type Environment, hidingEnvironment } from './environment.ts';
 import { type ConfigText, dataVariable, ownFile } from './files.ts';
 import { type Limits, limitsOf } from './limits.ts';
 import { lookAtProject, type Project, pinnedRules } from './project.ts';
-import type { ConfigFile } from './shape.ts';
+import { AgentTermsShape, type ConfigFile } from './shape.ts';
 import { storeOf } from './store.ts';
 import { homeOfUser, type UserPaths } from './user-paths.ts';
 
@@ -46,7 +47,10 @@ export interface Config {
   readonly doors: Readonly<Record<string, JsonObject | false>>;
   /** As written, by name and then by the protocol spoken with it. */
   readonly agents: Readonly<Record<string, JsonObject>>;
+  /** What holds for an agent whichever protocol it speaks. Only agents about which something is said. */
+  readonly agentTerms: ReadonlyMap<string, AgentTerms>;
   readonly tools: Readonly<Record<string, JsonObject>>;
+  readonly bundles: NonNullable<ConfigFile['bundles']>;
   readonly harnesses: Readonly<Record<string, JsonObject>>;
   /** As written, by protocol. */
   readonly relays: Readonly<Record<string, JsonObject>>;
@@ -143,8 +147,10 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
     vaults: vaultsOf(config.vaults, { at, dataDir, where }),
     traces: config.telemetry?.traces,
     doors: config.doors ?? {},
-    agents: config.agents ?? {},
+    agents: sectionsOf(config.agents),
+    agentTerms: termsOf(config, where),
     tools: config.tools ?? {},
+    bundles: config.bundles ?? {},
     harnesses: config.harnesses ?? {},
     relays: config.relays ?? {},
     personas: personasOf(config, where),
@@ -171,6 +177,7 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
 export const WITHOUT_RESTART = [
   'agents',
   'tools',
+  'bundles',
   'harnesses',
   'personas',
   'quotas',
@@ -194,6 +201,33 @@ function personasOf({ personas = {}, quotas = {} }: ConfigFile, where: Where): C
 function quotasOf({ quotas = {} }: ConfigFile, duration: Duration): Config['quotas'] {
   for (const [name, { per }] of Object.entries(quotas)) duration(per, 'quotas', name, 'per');
   return quotas;
+}
+
+const TERMS: readonly string[] = Object.keys(AgentTermsShape.properties);
+
+/** The agents with the section of their protocol only. */
+function sectionsOf(agents: ConfigFile['agents'] = {}): Config['agents'] {
+  const only = (agent: JsonObject) =>
+    Object.fromEntries(Object.entries(agent).filter(([name]) => !TERMS.includes(name)));
+  return Object.fromEntries(Object.entries(agents).map(([name, agent]) => [name, only(agent)]));
+}
+
+function termsOf({ agents = {}, quotas = {} }: ConfigFile, where: Where): Config['agentTerms'] {
+  const found = Object.entries(agents).map(([name, agent]): [string, AgentTerms] => {
+    const said = Object.fromEntries(Object.entries(agent).filter(([member]) => TERMS.includes(member)));
+    const { about, quota, off } = checkSection(AgentTermsShape, said, where, ['agents', name]);
+    if (quota && !Object.hasOwn(quotas, quota))
+      throw wrong(
+        where(['agents', name, 'quota']),
+        `there is no quota ${quota}; quotas has: ${Object.keys(quotas).join(', ') || 'none'}`,
+      );
+    const reason = off === true ? 'the configuration says so' : off;
+    return [
+      name,
+      { ...(about && { about }), ...(quota && { quota_id: `quota_${quota}` }), ...(reason && { off: reason }) },
+    ];
+  });
+  return new Map(found.filter(([, terms]) => Object.keys(terms).length > 0));
 }
 
 type Duration = (text: string | undefined, ...path: string[]) => number | undefined;

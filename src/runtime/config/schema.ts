@@ -6,7 +6,8 @@
 
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { Adapter } from '../../ports/index.ts';
-import { ConfigShape } from './shape.ts';
+import { EXPOSE, exposeSchema } from './expose.ts';
+import { AgentTermsShape, ConfigShape } from './shape.ts';
 
 export function configSchema(adapters: readonly Adapter[]): JsonObject {
   const shape = JSON.parse(JSON.stringify(ConfigShape)) as JsonObject & { properties: Record<string, JsonObject> };
@@ -42,8 +43,8 @@ export function configSchema(adapters: readonly Adapter[]): JsonObject {
           ),
         ),
       }) as JsonObject,
-      agents: { ...agents, additionalProperties: fillable(named('backend')) },
-      tools: { ...tools, additionalProperties: fillable(named('tools')) },
+      agents: { ...agents, additionalProperties: fillable(withTerms(named('backend'))) },
+      tools: { ...tools, additionalProperties: fillable(withExpose(named('tools'))) },
       harnesses: { ...harnesses, additionalProperties: fillable(named('policy')) },
       relays: fillable({
         type: 'object',
@@ -55,6 +56,17 @@ export function configSchema(adapters: readonly Adapter[]): JsonObject {
       }) as JsonObject,
     },
   };
+}
+
+/** The section of one protocol, and beside it what holds whichever that is. */
+function withTerms({ properties, minProperties: _least, maxProperties: _most, ...section }: JsonObject): JsonObject {
+  const oneOf = Object.keys(properties as JsonObject).map((name) => ({ required: [name] }));
+  return { ...section, oneOf, properties: { ...(properties as JsonObject), ...plain(AgentTermsShape.properties) } };
+}
+
+/** A server that clients start themselves has only this member; others have it beside their protocol's. */
+function withExpose({ properties, ...section }: JsonObject): JsonObject {
+  return { ...section, maxProperties: 2, properties: { ...(properties as JsonObject), [EXPOSE]: plain(exposeSchema) } };
 }
 
 /** Drops the builder's private symbols. */

@@ -23,6 +23,41 @@ const WebAddress = Type.Unsafe<string>({
 });
 const Duration = Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['30s', '10m', '12h', '30d'] });
 
+/** Beside the section of an agent's protocol: what holds for it whichever protocol it speaks. */
+export const AgentTermsShape = Closed({
+  about: Optional(
+    said(
+      'Shown to clients instead of what the agent says about itself.',
+      Closed({
+        description: Optional(NonEmpty),
+        version: Optional(NonEmpty),
+        icon_url: Optional(WebAddress),
+        documentation_url: Optional(WebAddress),
+        skills: Optional(
+          said(
+            'What it can do, for its card.',
+            Type.Array(
+              Closed({
+                id: NonEmpty,
+                name: NonEmpty,
+                description: NonEmpty,
+                tags: Optional(Type.Array(NonEmpty)),
+                examples: Optional(Type.Array(NonEmpty)),
+              }),
+            ),
+          ),
+        ),
+      }),
+    ),
+  ),
+  quota: Optional(said('One of `quotas`: all its work counts against it.', NonEmpty)),
+  off: Optional(
+    said(
+      'It accepts no work, and says why: `true`, or the reason. Work it has begun goes on.',
+      Type.Unsafe<boolean | string>({ anyOf: [{ type: 'boolean' }, { type: 'string', minLength: 1 }] }),
+    ),
+  ),
+});
 export const OAuthShape = Closed({
   issuer: said('Exactly as tokens spell it in `iss`.', NonEmpty),
   audience: said(
@@ -164,9 +199,41 @@ export const ConfigShape = Closed({
     ),
   ),
   agents: Optional(
-    said('Who does the work, by name: one section each, named after the protocol it speaks.', Named(Sections)),
+    said(
+      'Who does the work, by name: one section each, named after the protocol it speaks.',
+      Named(
+        Type.Unsafe<JsonObject>({
+          type: 'object',
+          // Checked by itself, so that a mistake in it is reported without the names of protocols.
+          patternProperties: { [`^(${Object.keys(AgentTermsShape.properties).join('|')})$`]: true },
+          additionalProperties: { type: 'object' },
+        }),
+      ),
+    ),
   ),
-  tools: Optional(said('Tools for all of them, by name of the server: one section each, likewise.', Named(Sections))),
+  tools: Optional(
+    said(
+      'Tools for all of them, by name of the server: one section each, likewise; and `expose`, for which of them and how.',
+      Named(Sections),
+    ),
+  ),
+  bundles: Optional(
+    said(
+      'Sets of tools by name. A persona or principal that a bundle names gets only the tools of its bundles.',
+      Named(
+        Closed({
+          tools: said('`server/tool`, or the name of a tool; `*` stands for any part.', Type.Array(NonEmpty)),
+          personas: Optional(said('Personas that get these tools.', Type.Array(NonEmpty))),
+          principals: Optional(
+            said(
+              'Ids of keys, people or services that get these tools; `*` stands for any part.',
+              Type.Array(NonEmpty),
+            ),
+          ),
+        }),
+      ),
+    ),
+  ),
   harnesses: Optional(
     said('Harnesses elsewhere that decide with our own rules; the strictest word counts.', Named(Sections)),
   ),
@@ -209,7 +276,7 @@ export const ConfigShape = Closed({
         ),
         scope: Optional(
           said(
-            '`persona` (when absent): for personas that name it. `organization`: for all work here.',
+            '`persona` (when absent): for personas and agents that name it. `organization`: for all work here.',
             ClosedWord(['persona', 'organization']),
           ),
         ),

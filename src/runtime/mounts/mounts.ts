@@ -8,10 +8,22 @@ import type { JsonObject } from '../../model/schema.ts';
 import type { TSchema } from '../../model/type.ts';
 import { own } from '../../model/values/own.ts';
 import { noSuch } from '../../policy/rules/mentions.ts';
-import type { Adapter, AgentBackend, Deps, FrontDoor, Part, PolicyEngine, ToolBackend } from '../../ports/index.ts';
+import { createToolPolicy } from '../../policy/tool-policy.ts';
+import type {
+  Adapter,
+  AgentBackend,
+  AgentTerms,
+  Deps,
+  FrontDoor,
+  Part,
+  PolicyEngine,
+  ToolBackend,
+} from '../../ports/index.ts';
 import type { Config } from '../config/config.ts';
 import { checkSection, openAt, wrong } from '../config/document.ts';
 import { hidingEnvironment } from '../config/environment.ts';
+import { EXPOSE, type ExposeConfig, exposeSchema } from '../config/expose.ts';
+import { exposedTools } from './exposed-tools.ts';
 
 export interface DoorOpening {
   /** The adapter's name. */
@@ -37,6 +49,8 @@ export interface Mounts {
   readonly agents: readonly PartOpening<AgentBackend>[];
   readonly tools: readonly PartOpening<ToolBackend>[];
   readonly harnesses: readonly PartOpening<PolicyEngine>[];
+  /** By agent. */
+  readonly terms: ReadonlyMap<string, AgentTerms>;
 }
 
 type Adapters = readonly Adapter[];
@@ -56,8 +70,9 @@ function checkedMounts(config: Config, adapters: Adapters): Mounts {
   return {
     doors: doorsOf(config, adapters),
     agents: partsOf('agents', config.agents, partsIn(adapters, 'backend'), where),
-    tools: partsOf('tools', config.tools, partsIn(adapters, 'tools'), where),
-    harnesses: partsOf('harnesses', config.harnesses, partsIn(adapters, 'policy'), where),
+    tools: toolsOf(config, partsIn(adapters, 'tools')),
+    harnesses: [...partsOf('harnesses', config.harnesses, partsIn(adapters, 'policy'), where), ...toolPolicyOf(config)],
+    terms: config.agentTerms,
   };
 }
 
@@ -126,6 +141,47 @@ function partsIn<K extends keyof Adapter['parts']>(adapters: Adapters, role: K) 
       part ? [[name, part as NonNullable<Adapter['parts'][K]>] as const] : [],
     ),
   );
+}
+
+/** Servers behind what the configuration exposes of them. One that clients start themselves is mounted by its own command. */
+function toolsOf({ tools, where }: Config, parts: ReadonlyMap<string, Part<ToolBackend>>) {
+  const exposed = exposedOf({ tools, where });
+  const sections = Object.entries(tools).flatMap(([name, { [EXPOSE]: expose, ...section }]) =>
+    expose !== undefined && Object.keys(section).length === 0 ? [] : [[name, section] as const],
+  );
+  return partsOf('tools', Object.fromEntries(sections), parts, where).map((opening): PartOpening<ToolBackend> => {
+    const expose = exposed.get(opening.at.slice('tools.'.length));
+    if (!expose) return opening;
+    const said = JSON.stringify([opening.said, expose]);
+    return { ...opening, said, open: (deps) => exposedTools(opening.open(deps), expose) };
+  });
+}
+
+/** What is exposed of each server that the configuration says something about. */
+export function exposedOf({ tools, where }: Pick<Config, 'tools' | 'where'>): ReadonlyMap<string, ExposeConfig> {
+  return new Map(
+    Object.entries(tools).flatMap(([name, section]) => {
+      const expose = own(section, EXPOSE);
+      if (expose === undefined) return [];
+      return [[name, checkSection(exposeSchema, expose, where, ['tools', name, EXPOSE]) as ExposeConfig] as const];
+    }),
+  );
+}
+
+/** Bundles and rules on results, as one engine; none where the configuration has neither. */
+export function toolPolicyOf(config: Config): readonly PartOpening<PolicyEngine>[] {
+  const bundles = Object.entries(config.bundles).map(([name, { tools, personas = [], principals = [] }]) => ({
+    name,
+    tools,
+    personas,
+    principals,
+  }));
+  const results = [...exposedOf(config)].flatMap(([server, { results = [] }]) =>
+    results.map((rule) => ({ ...rule, server })),
+  );
+  if (bundles.length + results.length === 0) return [];
+  const said = JSON.stringify([bundles, results]);
+  return [{ at: 'bundles', said, open: () => createToolPolicy(bundles, results) }];
 }
 
 /** Each name has one section, called after the protocol spoken with it. */

@@ -30,6 +30,7 @@ export interface Taken extends Mounted {
 
 export function createParts(deps: Deps): Parts {
   let open: ReadonlyMap<string, Open> = new Map();
+  let terms: Mounts['terms'] = new Map();
 
   function part<T extends Part>(opening: PartOpening<T>, next: Map<string, Open>, track: (part: T) => Tracked<T>): T {
     const before = open.get(opening.at);
@@ -49,11 +50,17 @@ export function createParts(deps: Deps): Parts {
           backends: distinct('agents', [...backends, ...more.backends]),
           tools: distinct('tools', [...tools, ...more.tools]),
           engines,
+          terms: mounts.terms,
         };
         const before = open;
         const dropped = [...before].filter(([at, { part }]) => next.get(at)?.part !== part);
-        const changed = new Set([...dropped.map(([at]) => at), ...[...next.keys()].filter((at) => !before.has(at))]);
+        const changed = new Set([
+          ...dropped.map(([at]) => at),
+          ...[...next.keys()].filter((at) => !before.has(at)),
+          ...otherTerms(terms, mounts.terms).map((name) => `agents.${name}`),
+        ]);
         open = next;
+        terms = mounts.terms;
         return {
           ...taken,
           changed: [...changed].sort(),
@@ -70,6 +77,12 @@ export function createParts(deps: Deps): Parts {
       await Promise.all([...open].map(([at, one]) => end(at, one, deps.log)));
     },
   };
+}
+
+/** Agents about which the configuration says something else than before. They go on with the work they have. */
+function otherTerms(before: Mounts['terms'], now: Mounts['terms']): readonly string[] {
+  const names = new Set([...before.keys(), ...now.keys()]);
+  return [...names].filter((name) => JSON.stringify(before.get(name)) !== JSON.stringify(now.get(name)));
 }
 
 function letGo(at: string, one: Open, log: Logger): void {

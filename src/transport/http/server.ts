@@ -22,6 +22,8 @@ export interface HttpHostOptions {
   readonly host?: string;
   /** 0 picks a free port. */
   readonly port?: number;
+  /** The address clients use, where that is not the one listened on. */
+  readonly publicUrl?: string;
   /** Names beyond the loopback ones that the Host header may carry. */
   readonly allowedHosts?: readonly string[];
   /** Origins beyond our own whose pages may use the gateway. */
@@ -85,8 +87,10 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
   const described = new Map<string, Described>();
   const open = new InFlightMap<string, GatewayResponse>();
   const upgraded = new Set<Duplex>();
+  /** Connections whose request is parsed a second time, without its offer to change protocols. */
+  const reparsed = new WeakSet<Duplex>();
   let draining = false;
-  let url = '';
+  let reachedAt = '';
 
   /** Loaded before listening: most commands open no port, and would wait for it. */
   let newRouter: NewRouter | undefined;
@@ -126,6 +130,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
 
   /** Counted before a byte is read: an idle connection takes a descriptor like any other. */
   server.on('connection', (socket) => {
+    if (reparsed.has(socket)) return;
     if (limit.admits(socket)) {
       if (secured) awaitHandshake(socket);
       return;
@@ -145,6 +150,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     });
   }
   secured?.on('secureConnection', (socket) => {
+    if (reparsed.has(socket)) return;
     const from = `${socket.remoteAddress} ${socket.remotePort}`;
     const carrier = shaking.get(from);
     if (carrier) carriers.set(socket, carrier);
@@ -219,7 +225,26 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     }
   });
 
+  /**
+   * A client may offer to change to a protocol that is not spoken here, as Java's does with HTTP/2 on every first request.
+   * Such an offer is ignored: the parser has left this connection, so the request is handed to a new one without it.
+   */
+  function ignoreUpgrade(request: GatewayRequest, socket: Duplex, head: Buffer): void {
+    // Answers to earlier requests of this connection go out first.
+    const before = open.all().findLast((response) => response.req.socket === socket);
+    if (before) {
+      before.once('close', () => ignoreUpgrade(request, socket, head));
+      return;
+    }
+    if (socket.destroyed) return;
+    reparsed.add(socket);
+    if (head.length > 0) socket.unshift(head);
+    socket.unshift(Buffer.from(headOf(request), 'latin1'));
+    server.emit(secured ? 'secureConnection' : 'connection', socket);
+  }
+
   server.on('upgrade', (request: GatewayRequest, socket: Duplex, head: Buffer) => {
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket') return ignoreUpgrade(request, socket, head);
     const id = options.requestId();
     request.id = id;
     limit.busy(carrierOf(request.socket));
@@ -264,7 +289,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
 
   return {
     get url() {
-      return url;
+      return options.publicUrl ?? reachedAt;
     },
     claim: router.claim,
     described,
@@ -285,7 +310,9 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
       const at = server.address() as AddressInfo;
       (edge as { port: number }).port = at.port;
       const name = isLoopback(host) || at.family !== 'IPv6' ? host : `[${at.address}]`;
-      url = `${tls ? 'https' : 'http'}://${host === '::1' ? '[::1]' : name}:${at.port}`;
+      const scheme = tls ? 'https' : 'http';
+      const url = `${scheme}://${host === '::1' ? '[::1]' : name}:${at.port}`;
+      reachedAt = ANY_ADDRESS.has(host) ? `${scheme}://${ownName(edge.allowedHosts, at.port)}` : url;
       return { url };
     },
     renew(secrets) {
@@ -299,6 +326,27 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
 }
 
 function unheard(): void {}
+
+/** Interfaces to listen on that are no address of any machine. */
+const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
+
+/** The first name that requests may address us by; without one only this machine can. */
+function ownName([name = '127.0.0.1']: readonly string[], port: number): string {
+  return /:\d+$/.test(name) ? name : `${name}:${port}`;
+}
+
+const OFFERS: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'connection']);
+
+/** The request line and headers as they arrived, without the offer to change protocols. */
+function headOf({ method, url, httpVersion, rawHeaders, headers }: IncomingMessage): string {
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (!OFFERS.has(name.toLowerCase())) lines.push(`${name}: ${rawHeaders[at + 1]}`);
+  }
+  if (/\bclose\b/i.test(headers.connection ?? '')) lines.push('connection: close');
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
 
 function secretsOf({ cert, key, minVersion = 'TLSv1.2' }: TlsSecrets): TlsSecrets {
   return { cert, key, minVersion };

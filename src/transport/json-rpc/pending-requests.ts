@@ -5,7 +5,6 @@
  */
 import { JSONRPCClient, type JSONRPCRequest, type JSONRPCResponse } from 'json-rpc-2.0';
 import type { JsonObject } from '../../model/schema.ts';
-import type { StopSignal } from '../light-abort-signal.ts';
 
 /** The signal of a request fired before its response came. */
 export class RequestAbandoned extends Error {
@@ -19,7 +18,12 @@ export type OwnRequest = JsonObject & { readonly jsonrpc: '2.0'; readonly id: st
 export interface PendingRequests<Note> {
   /** The whole response. Rejects with `RequestAbandoned`, with the error of sending, or with the cause of `fail`. */
   /** `onAbandon` is called in the moment the signal fires, so that the peer is notified before anything that follows. */
-  request(message: OwnRequest, signal: StopSignal | undefined, note: Note, onAbandon?: () => void): Promise<JsonObject>;
+  request(
+    message: OwnRequest,
+    signal: AbortSignal | undefined,
+    note: Note,
+    onAbandon?: () => void,
+  ): Promise<JsonObject>;
   /** True when a request was waiting for it. That request is not pending any more when this returns. */
   deliver(response: JsonObject): boolean;
   noteOf(id: string): Note | undefined;

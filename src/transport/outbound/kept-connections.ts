@@ -6,7 +6,6 @@
  */
 import type { Dispatcher, Pool } from 'undici';
 import { InFlightMap } from '../in-flight-map.ts';
-import type { StopSignal } from '../light-abort-signal.ts';
 
 export interface Outgoing {
   readonly method: 'POST' | 'GET' | 'DELETE';
@@ -45,7 +44,7 @@ export interface KeptConnections {
 /** The requests of one client. Connections are shared between clients. */
 export interface KeptConnection {
   /** Rejects with `TooMuch`, with the connection error, or with the signal's reason. */
-  send(outgoing: Outgoing, signal: StopSignal, options?: SendOptions): Promise<Incoming>;
+  send(outgoing: Outgoing, signal: AbortSignal, options?: SendOptions): Promise<Incoming>;
   /** Aborts the client's requests in progress. Connections are closed with the last client. */
   cut(): void;
 }
@@ -112,7 +111,7 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>;
 interface Parties {
   readonly resolve: (incoming: Incoming) => void;
   readonly reject: (cause: unknown) => void;
-  readonly signal: StopSignal;
+  readonly signal: AbortSignal;
   readonly limit: number;
   readonly streamed: boolean;
   /** Holds the exchange while it is in progress. */

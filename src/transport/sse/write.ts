@@ -54,7 +54,6 @@ export function openSse(response: ServerResponse, options: SseOptions = {}): Sse
   const { keepAliveMs = 15_000, bufferLimit = 1024 * 1024, stallMs = 30_000 } = options;
   const gone = new AbortController();
   let begun = false;
-  let quiet = true;
   let stalled = false;
   let ended = false;
 
@@ -66,9 +65,9 @@ export function openSse(response: ServerResponse, options: SseOptions = {}): Sse
   });
   response.flushHeaders();
 
+  // Counted from the last frame: counted by itself, the first comment could be almost two intervals late.
   const heartbeat = setInterval(() => {
-    if (begun && quiet && response.writableLength === 0) response.write(KEEP_ALIVE);
-    quiet = true;
+    if (begun && response.writableLength === 0) response.write(KEEP_ALIVE);
   }, keepAliveMs).unref();
 
   function leave(): void {
@@ -95,7 +94,7 @@ export function openSse(response: ServerResponse, options: SseOptions = {}): Sse
     write(frame) {
       if (ended) return false;
       begun = true;
-      quiet = false;
+      heartbeat.refresh();
       response.write(frame);
       return response.writableLength < bufferLimit;
     },

@@ -107,24 +107,25 @@ const RUNS: Readonly<Record<string, Run>> = {
     equal([after.id, stateOf(after)], [task.id, 'COMPLETED'], 'the same task, ended');
     equal(textOf(firstPart(after)), 'Thank you for "tea".', 'what came of the answer');
   },
-  'send: an approval is AUTH_REQUIRED, says what it is about, and takes a data part': async (at, way) => {
-    const task = await begun(at, way, 'tck-approval');
-    equal(stateOf(task), 'AUTH_REQUIRED', 'state');
-    const asked = dataOf(partsOf(task.status.message));
-    equal(
-      [asked.kind, asked.action.tool, asked.action.arguments],
-      ['approval', 'publish', { page: 1 }],
-      'what is asked',
-    );
-    const yes = { askId: asked.askId, approved: true };
-    const after = await begun(at, way, 'answer', { taskId: task.id, parts: [{ data: yes }] });
-    equal(textOf(firstPart(after)), 'Published.', 'what came of it');
-  },
+  'send: an approval is INPUT_REQUIRED to a peer that may give it, says what it is about, and takes a data part':
+    async (at, way) => {
+      const task = await begun(at, way, 'tck-approval');
+      equal(stateOf(task), 'INPUT_REQUIRED', 'state');
+      const asked = dataOf(partsOf(task.status.message));
+      equal(
+        [asked.kind, asked.action.tool, asked.action.arguments],
+        ['approval', 'publish', { page: 1 }],
+        'what is asked',
+      );
+      const yes = { askId: asked.askId, approved: true };
+      const after = await begun(at, way, 'answer', { taskId: task.id, parts: [{ data: yes }] });
+      equal(textOf(firstPart(after)), 'Published.', 'what came of it');
+    },
   'send: a plain yes approves nothing': async (at, way) => {
     const task = await begun(at, way, 'tck-approval');
     const came = await at.call(way, 'send', message(at, 'answer', { taskId: task.id, parts: [{ text: 'yes' }] }));
     refused(way, came, 'INVALID_PARAMS');
-    equal(stateOf((await at.call(way, 'get', { id: task.id })).result), 'AUTH_REQUIRED', 'state');
+    equal(stateOf((await at.call(way, 'get', { id: task.id })).result), 'INPUT_REQUIRED', 'state');
   },
   'send: as much history as is wanted': async (at, way) => {
     const { history } = await begun(at, way, 'tck-artifact-text', {}, { historyLength: 1 });

@@ -1,6 +1,8 @@
 /** Cards: what is mounted and nothing else, signed over what travels, the same bytes until something changes. */
+import { createPublicKey, verify as verifies } from 'node:crypto';
 import { verifyAgentCardSignature } from '@a2a-js/sdk';
 import { expect, test } from 'vitest';
+import { canonicalJson } from '../../../src/receipt/seal/canonical-json.ts';
 import { openPeer } from '../../support/a2a/gateway.ts';
 import { scriptedAgent } from '../../support/gateway/agents.ts';
 import { countingTools } from '../../support/gateway/tools.ts';
@@ -31,7 +33,7 @@ test('each agent has its own, and the default one stands at the root, too', asyn
   expect(
     own.capabilities.extensions.map(({ uri, required }: { uri: string; required?: boolean }) => [uri, required]),
   ).toEqual(
-    ['record', 'asks', 'activity', 'resume', 'once', 'visibility', 'pieces'].map((name) => [
+    ['record', 'asks', 'activity', 'resume', 'once', 'visibility', 'pieces', 'text-answers'].map((name) => [
       `urn:tollbridge:a2a:${name}:v1`,
       undefined,
     ]),
@@ -66,6 +68,88 @@ test('is signed with the key of the gateway, over the JSON that travels', async 
   await expect(verify({ ...body, description: 'Deletes.' })).rejects.toThrow();
 });
 
+interface Signature {
+  readonly protected: string;
+  readonly signature: string;
+}
+
+/** Whether one of the signatures holds for this text, with a key found where the signature says keys are. */
+async function holdsFor(text: string, signatures: readonly Signature[]): Promise<boolean> {
+  for (const { protected: header, signature } of signatures) {
+    const { jku, kid, alg, typ } = JSON.parse(Buffer.from(header, 'base64url').toString());
+    expect([alg, typ]).toEqual(['EdDSA', 'JOSE']);
+    const { keys } = (await (await fetch(jku)).json()) as { keys: { kid: string }[] };
+    const key = createPublicKey({ key: keys.find((each) => each.kid === kid) as object, format: 'jwk' } as never);
+    const payload = Buffer.from(text).toString('base64url');
+    if (verifies(null, Buffer.from(`${header}.${payload}`), key, Buffer.from(signature, 'base64url'))) return true;
+  }
+  return false;
+}
+
+test('is signed for every reader: as it was sent, as the SDKs decode it, and as those of 0.3 do', async () => {
+  const peer = await openPeer({ agents: [{ ...writer, about: { ...about, description: 'Écrit.' } }] });
+  const { keys } = peer.at.runtime.keyring.jwks() as unknown as { keys: { kid: string }[] };
+  const decoded = verifyAgentCardSignature(async (kid) => keys.find((key) => key.kid === kid) as never);
+  for (const version of ['1.0', '']) {
+    const { body } = await peer.call('GET', CARD, undefined, { ...publicCard, 'a2a-version': version });
+    const { signatures, ...card } = body;
+    expect(await holdsFor(canonicalJson(card), signatures)).toBe(true);
+    expect(await holdsFor(canonicalJson({ ...card, description: 'Deletes.' }), signatures)).toBe(false);
+    await decoded(body);
+    if (version === '1.0') continue;
+    // The text a2a-sdk 0.3.26 for Python makes of this card, from its own function.
+    const extensions = card.capabilities.extensions;
+    const python = {
+      additionalInterfaces: card.additionalInterfaces,
+      capabilities: { extensions, pushNotifications: true, streaming: true },
+      defaultInputModes: card.defaultInputModes,
+      defaultOutputModes: card.defaultOutputModes,
+      description: 'Écrit.',
+      name: 'writer',
+      securitySchemes: { bearer: { scheme: 'bearer' } },
+      skills: card.skills,
+      supportsAuthenticatedExtendedCard: true,
+      url: card.url,
+      version: '3.1',
+    };
+    expect(await holdsFor(canonicalJson(python).replace('É', '\\u00c9'), signatures)).toBe(true);
+  }
+});
+
+test('addresses in it are the public ones, also those of its keys', async () => {
+  const peer = await openPeer({ agents: [writer], publicUrl: 'https://gateway.example/b' });
+  for (const version of ['1.0', '']) {
+    const { body } = await peer.call('GET', CARD, undefined, { ...publicCard, 'a2a-version': version });
+    const { jku } = JSON.parse(Buffer.from(body.signatures[0].protected, 'base64url').toString());
+    expect(jku).toBe('https://gateway.example/b/.well-known/jwks.json');
+    const addresses = JSON.stringify(body).match(/https?:[^"]+/g) ?? [];
+    expect(new Set(addresses)).toEqual(new Set(['https://gateway.example/b/a2a/writer']));
+  }
+  expect((await peer.call('GET', '/.well-known/jwks.json', undefined, publicCard)).body).toEqual(
+    peer.at.runtime.keyring.jwks(),
+  );
+});
+
+test('the configuration has the last word on what it says: skills, icon, documentation, provider', async () => {
+  const skill = { id: 'bill', name: 'Bill', description: 'Writes bills.', tags: ['money'], examples: ['Bill Ana'] };
+  const shown = { skills: [skill], icon_url: 'https://x.example/i.png', documentation_url: 'https://x.example/' };
+  const peer = await openPeer({
+    agents: [writer, plain],
+    terms: new Map([['writer', { about: shown }]]),
+    config: { provider: { organization: 'Example', url: 'https://x.example' } },
+  });
+  const { body } = await peer.call('GET', `/a2a/writer${CARD}`, undefined, publicCard);
+  expect(body).toMatchObject({
+    description: 'Writes.',
+    iconUrl: 'https://x.example/i.png',
+    documentationUrl: 'https://x.example/',
+    provider: { organization: 'Example', url: 'https://x.example' },
+    skills: [skill],
+  });
+  const other = (await peer.call('GET', `/a2a/plain${CARD}`, undefined, publicCard)).body;
+  expect([other.iconUrl, other.skills[0].name]).toEqual([undefined, 'Run a task']);
+});
+
 test('is signed anew when the key was changed', async () => {
   const peer = await openPeer({ agents: [writer] });
   const signedWith = async () => {
@@ -96,9 +180,8 @@ test('readers of 0.3 find their own members', async () => {
   expect(body.securityRequirements).toBeUndefined();
   // Strict readers of 1.0 want one member they know in each scheme; readers of 0.3 want a type.
   expect(body.securitySchemes).toEqual({
-    bearer: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'Bearer' } },
+    bearer: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'bearer' } },
   });
-  expect(body.signatures).toBeUndefined();
   const only = await openPeer({ agents: [writer], config: { legacy: false } });
   const pure = (await only.call('GET', CARD, undefined, { ...publicCard, 'a2a-version': '' })).body;
   expect(pure.url).toBeUndefined();

@@ -68,15 +68,19 @@ describe.each(CLIENTS)('a client of SDK %s over %s', (_, binding, open) => {
     const peer = await openPeer({ agents: [agent], tools: [tools], rules: ASK, config });
     const client = await open(`${peer.base()}/`, binding);
     const states: (string | undefined)[] = [];
+    let [id, askId] = ['', ''];
     for await (const { kind, taskId, state, data } of client.stream('go')) {
       if (kind === 'status') states.push(state);
-      if (state !== 'AUTH_REQUIRED') continue;
+      if (state !== 'INPUT_REQUIRED') continue;
       expect(data).toMatchObject({ kind: 'approval', action: { tool: 'pay', arguments: { sum: 7 } } });
-      expect(tools.calls).toEqual([]);
-      const { askId } = data as { askId: string };
-      await all(client.stream('', { taskId, data: { askId, approved: true } }));
+      id = taskId;
+      ({ askId } = data as { askId: string });
     }
-    expect(states).toEqual(['WORKING', 'AUTH_REQUIRED', 'WORKING', 'COMPLETED']);
+    // The turn ends with the question, and the answer is a turn of its own.
+    expect(states).toEqual(['WORKING', 'INPUT_REQUIRED']);
+    expect(tools.calls).toEqual([]);
+    const after = await all(client.stream('', { taskId: id, data: { askId, approved: true } }));
+    expect(after.at(-1)).toMatchObject({ kind: 'status', state: 'COMPLETED' });
     expect(tools.calls.map(({ tool }) => tool)).toEqual(['pay']);
   });
 

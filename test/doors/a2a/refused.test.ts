@@ -114,7 +114,7 @@ describe('work that policy forbids', () => {
   test('is REJECTED too when a person says no before it begins', async () => {
     const { peer, begun } = await closed('- id: ask\n  when: { kind: prompt }\n  then: ask\n');
     const { task } = (await peer.rpc('SendMessage', wire('go'))).body.result;
-    expect(task.status.state).toBe('TASK_STATE_AUTH_REQUIRED');
+    expect(task.status.state).toBe('TASK_STATE_INPUT_REQUIRED');
     const { askId } = task.status.message.parts.find(({ data }: { data?: object }) => data).data;
     const no = { taskId: task.id, parts: [{ data: { askId, approved: false, reason: 'not today' } }] };
     const after = (await peer.rpc('SendMessage', wire('', no))).body.result.task;

@@ -18,6 +18,8 @@ const payer = scriptedAgent(async (sink, { task }) => {
   return undefined;
 });
 const pay = () => countingTools({ pay: { effect: 'pay' } });
+/** As the keys of partners have them: the last one lets them give values and deny, not approve their own work. */
+const PEER_SCOPES = ['tasks:*', 'sessions:*', 'events:read', 'workspaces:read', 'artifacts:read', 'approvals:write'];
 const textOf = (task: { artifacts: { parts: { text: string }[] }[] }) => task.artifacts[0]?.parts[0]?.text;
 
 async function begun(peer: Peer, text = 'go') {
@@ -65,12 +67,17 @@ describe('a question', () => {
 });
 
 describe('an approval', () => {
-  test('is AUTH_REQUIRED, says what would run, and takes a data part', async () => {
+  test('is INPUT_REQUIRED, says what would run and what an answer looks like, and takes a data part', async () => {
     const tools = pay();
     const peer = await openPeer({ agents: [payer], tools: [tools], rules: ASK });
     const task = await begun(peer);
-    expect(task.status.state).toBe('TASK_STATE_AUTH_REQUIRED');
-    const { data } = task.status.message.parts[1];
+    expect(task.status.state).toBe('TASK_STATE_INPUT_REQUIRED');
+    const [{ text }, { data }] = task.status.message.parts;
+    expect(text).toContain(
+      `To answer, send a message to this task with the data part {"askId":"${data.askId}","approved":true}`,
+    );
+    expect(text).not.toContain('the text yes');
+    expect(data.answer).toEqual({ askId: data.askId, approved: true });
     expect(data.action).toEqual({ tool: 'pay', server: 'box', effect: 'pay', arguments: { sum: 7 } });
     expect(tools.calls).toEqual([]);
     const parts = [{ data: { askId: data.askId, approved: true, reason: 'fine' } }];
@@ -86,7 +93,7 @@ describe('an approval', () => {
     const { body } = await peer.rpc('SendMessage', wire('yes', { taskId: task.id }));
     expect(body.error.code).toBe(-32602);
     expect(tools.calls).toEqual([]);
-    expect((await peer.rpc('GetTask', { id: task.id })).body.result.status.state).toBe('TASK_STATE_AUTH_REQUIRED');
+    expect((await peer.rpc('GetTask', { id: task.id })).body.result.status.state).toBe('TASK_STATE_INPUT_REQUIRED');
   });
 
   test('is given by a plain yes where the configuration says so', async () => {
@@ -98,10 +105,86 @@ describe('an approval', () => {
     expect(tools.calls.length).toBe(1);
   });
 
-  test('takes the right to give one', async () => {
-    const scopes = ['tasks:*', 'sessions:*', 'events:read', 'workspaces:read', 'artifacts:read'];
+  test('is given by a plain yes of a caller that asked for that, in a header or in the message', async () => {
+    const uri = 'urn:tollbridge:a2a:text-answers:v1';
     const tools = pay();
-    const people = { worker: { id: 'worker', kind: 'service', scopes } as const };
+    const peer = await openPeer({ agents: [payer], tools: [tools], rules: ASK });
+    const header = { 'a2a-extensions': uri };
+    const { task } = (await peer.rpc('SendMessage', wire('go'), header)).body.result;
+    expect(task.status.message.parts[0].text).toMatch(/with false to deny, or with the text yes or no\.$/);
+    const yes = await peer.rpc('SendMessage', wire('yes', { taskId: task.id }), header);
+    expect(yes.body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
+    const second = await begun(peer);
+    const no = await peer.rpc('SendMessage', wire('No', { taskId: second.id, extensions: [uri] }));
+    expect(textOf(no.body.result.task)).toBe('refused');
+    expect(tools.calls).toHaveLength(1);
+  });
+
+  test('is AUTH_REQUIRED to everybody where the configuration says so, and its stream stays open', async () => {
+    const peer = await openPeer({
+      agents: [payer],
+      tools: [pay()],
+      rules: ASK,
+      config: { approvals: 'auth_required' },
+    });
+    const client = await peer.client();
+    const states: (number | undefined)[] = [];
+    for await (const { payload } of client.sendMessageStream(sending('go'))) {
+      if (payload?.$case !== 'statusUpdate') continue;
+      states.push(payload.value.status?.state);
+      if (payload.value.status?.state !== TaskState.TASK_STATE_AUTH_REQUIRED) continue;
+      const [ask] = await peer.at.asks(payload.value.taskId);
+      await peer.at.answer(ask?.id ?? '', { approved: true });
+    }
+    expect(states).toEqual([
+      TaskState.TASK_STATE_WORKING,
+      TaskState.TASK_STATE_AUTH_REQUIRED,
+      TaskState.TASK_STATE_WORKING,
+      TaskState.TASK_STATE_COMPLETED,
+    ]);
+  });
+
+  test('is AUTH_REQUIRED to a caller that may not give it: nothing is offered, and the stream waits for the one who may', async () => {
+    const people = { partner: { id: 'partner', kind: 'service', scopes: PEER_SCOPES } as const };
+    const peer = await openPeer({ agents: [payer], tools: [pay()], rules: ASK, people });
+    const client = await peer.client('JSONRPC', 'partner');
+    const states: (number | undefined)[] = [];
+    for await (const { payload } of client.sendMessageStream(sending('go'))) {
+      if (payload?.$case !== 'statusUpdate') continue;
+      const { taskId, status } = payload.value;
+      states.push(status?.state);
+      if (status?.state !== TaskState.TASK_STATE_AUTH_REQUIRED) continue;
+      const [words, data] = status.message?.parts ?? [];
+      expect(words?.content?.value).toMatch(/This is answered on the agent's side, and not by you\. .*$/);
+      expect(words?.content?.value).not.toContain('askId');
+      expect(data?.content?.value).toMatchObject({ kind: 'approval', answerable: false });
+      expect(data?.content?.value).not.toHaveProperty('answer');
+      const as = { authorization: 'Bearer partner' };
+      const chatter = await peer.rpc('SendMessage', wire('well?', { taskId }), as);
+      expect(chatter.body.error.message).toContain("given on the agent's side");
+      const waiting = await peer.rpc('ListTasks', { status: 'TASK_STATE_AUTH_REQUIRED' }, as);
+      expect(waiting.body.result.tasks).toHaveLength(1);
+      const [ask] = await peer.at.asks(taskId);
+      await peer.at.answer(ask?.id ?? '', { approved: true });
+    }
+    expect(states).toEqual([
+      TaskState.TASK_STATE_WORKING,
+      TaskState.TASK_STATE_AUTH_REQUIRED,
+      TaskState.TASK_STATE_WORKING,
+      TaskState.TASK_STATE_COMPLETED,
+    ]);
+  });
+
+  test('is listed in the state the caller is shown', async () => {
+    const peer = await openPeer({ agents: [payer], tools: [pay()], rules: ASK });
+    await begun(peer);
+    const count = async (status: string) => (await peer.rpc('ListTasks', { status })).body.result.totalSize;
+    expect([await count('TASK_STATE_INPUT_REQUIRED'), await count('TASK_STATE_AUTH_REQUIRED')]).toEqual([1, 0]);
+  });
+
+  test('takes the right to give one', async () => {
+    const tools = pay();
+    const people = { worker: { id: 'worker', kind: 'service', scopes: PEER_SCOPES.slice(0, -1) } as const };
     const peer = await openPeer({ agents: [payer], tools: [tools], rules: ASK, people });
     const as = { authorization: 'Bearer worker' };
     const { task } = (await peer.rpc('SendMessage', wire('go'), as)).body.result;
@@ -120,6 +203,43 @@ describe('an approval', () => {
     const { body } = await peer.rpc('SendMessage', wire('', { taskId: task.id, parts }));
     expect(textOf(body.result.task)).toBe('refused');
     expect(tools.calls).toEqual([]);
+  });
+});
+
+describe('a message that names only the context', () => {
+  test('answers the question that waits there', async () => {
+    const peer = await openPeer({ agents: [asker] });
+    const task = await begun(peer);
+    const { body } = await peer.rpc('SendMessage', wire('blue', { contextId: task.contextId }));
+    expect([body.result.task.id, textOf(body.result.task)]).toEqual([task.id, 'You said blue.']);
+  });
+
+  test('gives the approval that waits there, when it is one', async () => {
+    const tools = pay();
+    const peer = await openPeer({ agents: [payer], tools: [tools], rules: ASK });
+    const task = await begun(peer);
+    const parts = [{ data: { approved: true } }];
+    const { body } = await peer.rpc('SendMessage', wire('', { contextId: task.contextId, parts }));
+    expect([body.result.task.id, body.result.task.status.state]).toEqual([task.id, 'TASK_STATE_COMPLETED']);
+    expect(tools.calls).toHaveLength(1);
+  });
+
+  test('is otherwise work that has not begun, and says at once what it waits for', async () => {
+    const peer = await openPeer({ agents: [payer], tools: [pay()], rules: ASK });
+    const task = await begun(peer);
+    const { body } = await peer.rpc('SendMessage', wire('and then?', { contextId: task.contextId }));
+    const second = body.result.task;
+    expect(second.id).not.toBe(task.id);
+    expect(second.status.state).toBe('TASK_STATE_SUBMITTED');
+    const why = `This task begins when task ${task.id} of the same context has ended, and that one waits for an approval: `;
+    expect(second.status.message.parts[0].text).toContain(why);
+    const got = (await peer.rpc('GetTask', { id: second.id })).body.result;
+    expect(got.status.message.parts[0].text).toContain(why);
+    const parts = [{ data: { approved: false } }];
+    await peer.rpc('SendMessage', wire('', { taskId: task.id, parts }));
+    await peer.at.until(second.id, 'AUTH_REQUIRED');
+    const later = (await peer.rpc('GetTask', { id: second.id })).body.result;
+    expect(later.status.state).toBe('TASK_STATE_INPUT_REQUIRED');
   });
 });
 

@@ -114,12 +114,31 @@ test('what a rule blocks is rejected, and an agent that never mentions it again 
   const rules = '- { id: shell, when: { effect: execute }, then: block, say: no shells here }';
   const at = await openAgentGateway({ rules });
   const task = await at.run([ask(shell)]);
-  const said = '{"outcome":{"outcome":"selected","optionId":"no"},"_meta":{"tollbridge":{"reason":"no shells here"}}}';
+  const said =
+    '{"outcome":{"outcome":"selected","optionId":"no"},"_meta":{"tollbridge":{"reason":"no shells here","rule":"shell"}}}';
   expect(at.notes('answer')).toEqual([said]);
   const events = await at.t.events(task.id);
   expect(of(events, 'tool.denied').map(({ payload }) => payload.reason)).toEqual(['no shells here']);
   expect(of(events, 'tool.failed')).toEqual([]);
   expect(task.status).toBe('COMPLETED');
+  // Its model was told that the user refused; with the next prompt it is told who did.
+  await at.run('and now?');
+  const [, next = ''] = at.notes('prompt');
+  expect(next).toContain(
+    'the user did not refuse these calls.\\n- rm -rf build: Refused by rule shell: no shells here',
+  );
+  expect(next).toContain('and now?');
+});
+
+test('an agent that passes errors on to its model gets a refusal as one, with rule and reason', async () => {
+  const rules = '- { id: shell, when: { effect: execute }, then: block, say: no shells here }';
+  const at = await openAgentGateway({ rules, agent: { info: { name: 'gemini-cli', version: '1' } } });
+  await at.run([ask(shell)]);
+  await at.run('and now?');
+  expect(at.notes('answer').map((line) => JSON.parse(line))).toMatchObject([
+    { code: 1403, message: 'Refused by rule shell: no shells here' },
+  ]);
+  expect(at.notes('prompt').at(-1)).not.toContain('did not refuse');
 });
 
 test('a person is asked when no rule says, with what the agent reported of the call before', async () => {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createDemoAgent } from '../../../src/demo/agent.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
+import type { Sink } from '../../../src/ports/index.ts';
 import { openEditor, openEditorGateway } from '../../support/acp/client.ts';
 import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
 import { of } from '../../support/gateway/test-gateway.ts';
@@ -276,4 +277,56 @@ test('a prompt that is part of a trace makes its task part of it', async () => {
   const { _meta } = await editor.call('session/prompt', { sessionId, prompt, _meta: { traceparent } });
   const events = await at.events(_meta.tollbridge.taskId);
   expect(new Set(events.map(({ trace_id }) => trace_id))).toEqual(new Set(['4bf92f3577b34da6a3ce929d0e0e4736']));
+});
+
+test('a session that another client loads or resumes goes on with its own agent', async () => {
+  const done: string[] = [];
+  const agent = (name: string) =>
+    scriptedAgent(
+      async () => {
+        done.push(name);
+        return undefined;
+      },
+      { name },
+    );
+  const { at, editor } = await openEditorGateway({ agents: [agent('first'), agent('second')] });
+  const sessionId = await editor.session();
+  await editor.call('session/set_config_option', { sessionId, configId: 'agent', value: 'second' });
+  await editor.prompt(sessionId, 'one');
+  for (const method of ['session/load', 'session/resume']) {
+    const back = await openEditor(at);
+    const { configOptions } = await back.call(method, { sessionId, cwd: '/notes', mcpServers: [] });
+    expect(configOptions[0].currentValue).toBe('second');
+    await back.prompt(sessionId, 'two');
+  }
+  const { sessionId: forked } = await editor.call('session/fork', { sessionId, cwd: '/notes', mcpServers: [] });
+  await editor.prompt(forked, 'three');
+  expect(done).toEqual(['second', 'second', 'second', 'second']);
+});
+
+test('a message that follows another begins a paragraph, and a handoff is no part of the text', async () => {
+  const says = (sink: Sink, text: string) =>
+    sink.emit({
+      event: 'agent.message',
+      payload: { message: { role: 'assistant', parts: [{ type: 'text', text, visibility: 'public' }] } },
+    });
+  const agent = scriptedAgent(async (sink) => {
+    await says(sink, 'Working on it.');
+    await says(sink, 'Half way.');
+    const about = { target_agent: 'peer', task_id: 'task_9' };
+    await sink.emit({ event: 'agent.handoff', payload: { ...about, status: 'accepted' } });
+    await sink.emit({ event: 'agent.handoff', payload: { ...about, status: 'completed' } });
+    await says(sink, 'The answer.');
+    return undefined;
+  });
+  const { editor } = await openEditorGateway({ agents: [agent] });
+  const sessionId = await editor.session();
+  await editor.prompt(sessionId, 'go');
+  expect(editor.updates().map(({ title, status, content }) => content?.text ?? title ?? status)).toEqual([
+    'Working on it.',
+    '\n\nHalf way.',
+    'handed to peer',
+    'completed',
+    'The answer.',
+  ]);
 });

@@ -13,9 +13,10 @@ import {
 import { HARN_UPDATES } from '../../../mappings/acp-harn.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { openAgentGateway } from '../../support/acp/agent-gateway.ts';
-import { openEditor } from '../../support/acp/client.ts';
+import { openEditor, openEditorGateway } from '../../support/acp/client.ts';
 import { troubleOf } from '../../support/acp/schema.ts';
 import { ana } from '../../support/gateway/actors.ts';
+import { scriptedAgent } from '../../support/gateway/agents.ts';
 import { of } from '../../support/gateway/test-gateway.ts';
 
 const HARN = { _meta: { harn: {} } };
@@ -133,7 +134,7 @@ describe('every kind of update', () => {
         update.title ?? update.status ?? update.content?.text ?? update.content?.uri,
       ]),
     ).toEqual([
-      ['agent_message_chunk', 'bo took the work.\n'],
+      ['tool_call', 'handed to bo'],
       ['notice', 'half way'],
       ['tool_call', 'search for tools: grep'],
       ['tool_call_update', 'completed'],
@@ -363,4 +364,74 @@ describe('places of members', () => {
   test('a chunk without a visible part is visible', () => {
     expect([visibleText({ text: 'a' }), visibleText({ text: 'a', visible_delta: '' })]).toEqual(['a', '']);
   });
+});
+
+test('a handoff of an agent that does not speak the profile reaches its clients as one', async () => {
+  const agent = scriptedAgent(async (sink) => {
+    const payload = { target_agent: 'peer', task_id: 'task_9', status: 'completed', receipt_id: 'receipt_9' };
+    await sink.emit({ event: 'agent.handoff', payload });
+    return undefined;
+  });
+  const { editor } = await openEditorGateway({ agents: [agent] }, { capabilities: HARN });
+  const sessionId = await editor.session();
+  const { _meta } = await editor.prompt(sessionId, 'go');
+  expect(editor.updates('handoff')).toMatchObject([
+    {
+      _meta: {
+        harn: {
+          handoffId: 'task_9',
+          handoff: {
+            _type: 'handoff_artifact',
+            id: 'task_9',
+            parent_run_id: _meta.tollbridge.taskId,
+            source_persona: 'agent:agent',
+            target_persona_or_human: { kind: 'agent', id: 'peer' },
+            receipt_links: ['receipt_9'],
+            metadata: { status: 'completed' },
+          },
+        },
+      },
+    },
+  ]);
+  expect(editor.updates('agent_message_chunk')).toEqual([]);
+});
+
+test('the catalog an agent reported is passed on to clients of the profile', async () => {
+  const can = { _meta: { harn: { extensionMethods: { '_harn/providerCatalog': { schemaVersion: 2 } } } } };
+  const at = await openAgentGateway({ agent: { can } });
+  await at.run('x');
+  const editor = await openEditor(at.t, { capabilities: HARN });
+  const { extensionMethods, hostCapabilityOperations } = editor.frames[0].result.agentCapabilities._meta.harn;
+  expect(Object.keys(extensionMethods)).toContain('_harn/providerCatalog');
+  expect(hostCapabilityOperations.process).toContain('exec');
+  expect(await editor.call('_harn/providerCatalog')).toEqual(expect.objectContaining({}));
+});
+
+test('an agent has its host run commands through the gate, and asks about its shells', async () => {
+  const rules = `- { id: no-rm, when: { command: "rm *" }, then: block, say: nothing is removed here }
+- { id: run, when: { kind: [terminal, extension] }, then: allow, say: in a sandbox }`;
+  const at = await openAgentGateway({ rules });
+  const call = (name: string, args: object) => ({ ask: 'host/call', params: { name, args } });
+  const task = await at.run([
+    call('process.exec', { command: 'echo hi' }),
+    call('process.exec', { command: 'rm -r build' }),
+    call('process.shell_invocation', { command: 'ls' }),
+    call('process.get_default_shell', {}),
+    call('mail.send', {}),
+  ]);
+  const answers = at.notes('answer').map((line) => JSON.parse(line));
+  expect(answers).toMatchObject([
+    { exit_code: 0, stdout: 'hi\n', success: true },
+    { exit_code: 126, stdout: expect.stringContaining('nothing is removed here'), success: false },
+    { program: '/bin/sh', args: ['-c', 'ls'] },
+    { shell: { path: '/bin/sh' } },
+    { code: -32601 },
+  ]);
+  const events = await at.t.events(task.id);
+  expect(of(events, 'tool.requested').map(({ payload }) => [payload.name, payload.evidence])).toEqual([
+    ['terminal', 'held'],
+    ['terminal', 'held'],
+    ['process.shell_invocation', 'held'],
+    ['process.get_default_shell', 'held'],
+  ]);
 });

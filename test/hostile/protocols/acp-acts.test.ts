@@ -147,7 +147,7 @@ describe('a decision covers exactly the act that was decided, once', () => {
   test('a link is no way round a rule about the file behind it', async () => {
     await symlink('/etc', join(rig.cwd, 'allowed', 'link'));
     const answer = await rig.ask('fs/write_text_file', write({ path: `${rig.cwd}/allowed/link/x` }));
-    expect(answer.error).toMatchObject({ code: 1403, message: 'not outside' });
+    expect(answer.error).toMatchObject({ code: 1403, message: 'Refused by rule outside: not outside' });
     expect(rig.acts()).toEqual([]);
   });
 

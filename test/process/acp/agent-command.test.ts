@@ -1,5 +1,5 @@
 /** The command an editor starts as its agent: the whole program, over its own input and output. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -12,27 +12,35 @@ import { PROGRAM } from '../../support/process/cli.ts';
 const NO_PORTS = `data:text/javascript,import net from 'node:net';
 net.Server.prototype.listen = () => { console.error('it listens'); process.exit(70); };`;
 
-test('an editor starts it, talks to the demo agent without any port being opened, and it ends with its input', {
-  timeout: 60_000,
-}, async () => {
+async function start(...words: readonly string[]) {
   const data = await mkdtemp(join(tmpdir(), 'tollbridge-agent-'));
   onTestFinished(() => rm(data, { recursive: true, force: true }));
+  const errors: string[] = [];
   const child = await startChild({
-    command: [process.execPath, '--import', NO_PORTS, PROGRAM, 'acp-agent', '--agent', 'demo', '--data', data],
+    command: [process.execPath, '--import', NO_PORTS, PROGRAM, 'acp-agent', ...words, '--data', data],
     cwd: data,
+    onStderr: (line) => errors.push(line),
   });
   onTestFinished(() => child.close());
   let hear: (text: string) => void = () => {};
   (async () => {
     for await (const line of readLines(child.stdout, { limit: 1024 * 1024 })) hear(line);
   })();
-  const editor = await speak({
-    send: (text) => void child.stdin.write(`${text}\n`),
-    onText: (ear) => {
+  const line = {
+    send: (text: string) => void child.stdin.write(`${text}\n`),
+    onText: (ear: (text: string) => void) => {
       hear = ear;
     },
     close: async () => void child.stdin.end(),
-  });
+  };
+  return { data, child, line, errors };
+}
+
+test('an editor starts it, talks to the demo agent without any port being opened, and it ends with its input', {
+  timeout: 60_000,
+}, async () => {
+  const { data, child, line } = await start('--agent', 'demo');
+  const editor = await speak(line);
   const sessionId = await editor.session(data);
   expect((await editor.prompt(sessionId, 'hello')).stopReason).toBe('end_turn');
   expect(
@@ -43,4 +51,21 @@ test('an editor starts it, talks to the demo agent without any port being opened
   ).toContain('demo agent');
   await editor.close();
   expect(await child.exited).toEqual({ code: 0, signal: null });
+});
+
+test('the section doors.acp applies to it, and a door that is shut stays shut', { timeout: 60_000 }, async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'tollbridge-agent-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const config = join(dir, 'tollbridge.yaml');
+  await writeFile(config, 'doors: { acp: { agent: second, harn: on, provider_catalog: { schema_version: 2 } } }\n');
+  const { data, line } = await start('--config', config);
+  const editor = await speak(line);
+  expect(await editor.call('_harn/providerCatalog')).toEqual({ schema_version: 2 });
+  const { configOptions } = await editor.call('session/new', { cwd: data, mcpServers: [] });
+  expect(configOptions[0].currentValue).toBe('second');
+
+  await writeFile(config, 'doors: { acp: false }\n');
+  const shut = await start('--config', config);
+  expect((await shut.child.exited).code).not.toBe(0);
+  expect(shut.errors.join('\n')).toContain('doors.acp is false in the configuration');
 });

@@ -161,6 +161,24 @@ test('nothing an agent says can move the cursor or colour the screen', () => {
   });
 });
 
+test('the end of a call that an agent ran itself says what ran, and whether it was only observed', () => {
+  const narrate = createNarrator();
+  const event = (kind: string, payload: object) =>
+    narrate({ event: kind, payload, created_at: '2026-01-01T00:00:00Z', id: 'evt_1' } as unknown as CoreEvent);
+  const call = (tool_call_id: string, evidence: string, input: object) =>
+    event('tool.requested', { tool_call_id, name: 'execute', kind: 'tool', evidence, input, effect: 'execute' });
+  const end = (tool_call_id: string) =>
+    event('tool.completed', { tool_call_id, name: 'execute', status: 'ok', output: 'built' })?.text;
+  call('a', 'asked', { command: 'make' });
+  expect(end('a')).toBe('execute (command: make): "built"');
+  call('b', 'observed', { command: 'make' });
+  expect(end('b')).toBe('execute (command: make) [observed]: "built"');
+  // Some agents put the command into the title, and nowhere else.
+  event('agent.tool_use', { tool_call_id: 'c', name: 'execute', input: {}, title: 'make all' });
+  call('c', 'observed', {});
+  expect(end('c')).toBe('execute (make all) [observed]: "built"');
+});
+
 test('a configuration that is read again is a line of its own: what changed, what waits, what was refused and why', () => {
   const narrate = createNarrator();
   const line = (event: string, payload: object) => {

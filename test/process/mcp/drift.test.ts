@@ -45,9 +45,7 @@ test('what changed is shown with what it was; accepting it by name lets it run, 
   expect(refused.structuredContent.error.code).toBe('definition_changed');
   // A definition can be written for the model that reads it: it is not told what it says now.
   expect(JSON.stringify(refused)).not.toContain('twice');
-  expect(refused.content[0].text).toContain(
-    'is no longer what it was (description and annotations); a person can look',
-  );
+  expect(refused.content[0].text).toContain('is no longer what it was (description and annotations); it is refused');
   expect(upstream.count('tools/call')).toBe(1);
   expect((await typed(() => listPins({ data }))).out).toBe(
     'u echo\n  description was "does echo" and is "does echo, twice"\n  annotations was {} and is {"readOnlyHint":true}\n',

@@ -42,6 +42,8 @@ export interface PeerOptions extends TestGatewayOptions {
   readonly resolve?: Resolve;
   /** Whether there is a workspace to work in; there is unless this says no. */
   readonly workspace?: boolean;
+  /** The address clients use, where it is not the one listened on. */
+  readonly publicUrl?: string;
   /** Time of the test instead of real time. */
   readonly deps?: Partial<Deps>;
 }
@@ -63,7 +65,13 @@ export async function openPeerOn(at: TestGateway, options: PeerOptions = {}): Pr
     logged.push(`${message}${err ? `: ${err.message}` : ''}`);
   };
   const log = { info() {}, warn: note, error: note };
-  const http = createHttpHost({ requestId: () => `req_${++count}`, log, graceMs: 200 });
+  const { publicUrl } = options;
+  const http = createHttpHost({
+    requestId: () => `req_${++count}`,
+    log,
+    graceMs: 200,
+    ...(publicUrl && { publicUrl, allowedHosts: [new URL(publicUrl).hostname] }),
+  });
   if (options.workspace !== false) {
     const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
     if ((await at.bridge.list(ana, { object: 'workspace', limit: 1 })).data.length === 0)

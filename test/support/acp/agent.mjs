@@ -112,7 +112,7 @@ async function serve(method, params) {
         result: {
           protocolVersion: options.version ?? 1,
           agentCapabilities: options.can ?? {},
-          agentInfo: { name: 'scripted', version: '1.2.3' },
+          agentInfo: options.info ?? { name: 'scripted', version: '1.2.3' },
           authMethods: options.authMethods ?? [],
         },
       };

@@ -48,6 +48,8 @@ export interface StartOptions {
   readonly mark?: string;
   readonly command?: readonly string[];
   readonly args?: readonly string[];
+  /** Its name in the log; null: what it calls itself. */
+  readonly name?: string | null;
   /** Before the command's own name. */
   readonly before?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -59,11 +61,12 @@ export function startRelay({
   mark = 'none',
   command,
   args = [],
+  name = 'scripted',
   before = [],
   env = {},
 }: StartOptions): Running {
   const agent = command ?? [process.execPath, '-e', AGENT, manner];
-  const words = ['--data', dir, ...before, 'acp', '--name', 'scripted', ...args, '--', ...agent];
+  const words = ['--data', dir, ...before, 'acp', ...(name === null ? [] : ['--name', name]), ...args, '--', ...agent];
   const { child: relay, end: editor, stderr, exited } = startSpeaking(words, { env: { [MARK]: mark, ...env } });
   return {
     editor,

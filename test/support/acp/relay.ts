@@ -61,7 +61,17 @@ export async function openStage({ relay: wanted = {}, early = '', ...options }: 
     (fromAgent as PassThrough).write(early);
     await editor.received(() => true);
   }
-  const relay = createRelay({ bridge, person: editorPerson, name: 'bot', turns, wires, settings, log, ids });
+  const relay = createRelay({
+    bridge,
+    person: editorPerson,
+    name: 'bot',
+    turns,
+    agent: wrapped,
+    wires,
+    settings,
+    log,
+    ids,
+  });
   link.attach(relay);
   void link.editorEnded.then(() => relay.editorGone());
   void link.agentEnded.then(() => relay.agentGone('the agent exited with 1'));

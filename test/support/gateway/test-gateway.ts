@@ -38,6 +38,7 @@ export interface TestGatewayOptions {
   /** Instead of rules: the sources themselves, read anew with every reload. */
   readonly load?: Exclude<NonNullable<CoreRuntimeOptions['policy']>, string>['load'];
   readonly engines?: readonly PolicyEngine[];
+  readonly terms?: CoreRuntimeOptions['terms'];
   readonly settings?: Partial<Settings>;
   readonly clock?: CoreRuntimeOptions['clock'];
   readonly ids?: CoreRuntimeOptions['ids'];
@@ -103,6 +104,7 @@ export async function openTestGateway(options: TestGatewayOptions = {}): Promise
     backends: options.agents ?? [],
     tools: options.tools ?? [],
     engines: options.engines ?? [],
+    ...(options.terms && { terms: options.terms }),
     policy: { load: options.load ?? (async () => ({ rules: options.rules ?? '', files: [] })) },
     settings: { sweepMs: 20, graceMs: 200, ...options.settings },
     clock,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { checkActs, forgetLogs, readContacts, readEvents } from '../oracle/oracle.ts';
-import { PROGRAM } from '../process/cli.ts';
+import { announced, PROGRAM } from '../process/cli.ts';
 
 const SERVER = join(import.meta.dirname, '../upstreams/mcp-server.mjs');
 const RULES = `rules:
@@ -65,16 +65,7 @@ export async function serve(
 ): Promise<Served> {
   const location = await aLocation(more);
   const running = start(['--config', location.config, 'serve', '--port', '0', '--json'], env);
-  const line = await new Promise<string>((resolve, reject) => {
-    let text = '';
-    running.child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
-      text += chunk;
-      if (text.includes('\n')) resolve(text);
-    });
-    running.child.once('close', () => reject(new Error(`ended before it listened: ${text}`)));
-  });
-  const { url, token } = JSON.parse(line) as { url: string; token: string };
-  return { ...location, ...running, url, token };
+  return { ...location, ...running, ...(await announced(running.child)) };
 }
 
 /** How many acts the server has seen. */

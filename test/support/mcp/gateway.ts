@@ -12,8 +12,18 @@ import { mcpDoor } from '../../../adapters/mcp/server/door.ts';
 import { createIds, systemClock } from '../../../src/core/clock.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { Fault } from '../../../src/model/faults.ts';
-import type { AgentBackend, Authenticate, Closable, Deps, Logger, ToolBackend } from '../../../src/ports/index.ts';
+import type {
+  AgentBackend,
+  Authenticate,
+  Closable,
+  Deps,
+  Logger,
+  PolicyEngine,
+  ToolBackend,
+} from '../../../src/ports/index.ts';
 import { type CoreRuntime, openCoreRuntime } from '../../../src/runtime/assemble.ts';
+import type { ExposeConfig } from '../../../src/runtime/config/expose.ts';
+import { exposedTools } from '../../../src/runtime/mounts/exposed-tools.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';
 
 export const VISITOR: Actor = { id: 'visitor', kind: 'person', scopes: ['*'] };
@@ -24,6 +34,9 @@ export interface McpGatewayOptions {
   /** Read anew with every reload where it is a function. */
   readonly rules?: string | (() => string);
   readonly agents?: readonly AgentBackend[];
+  /** What the configuration exposes of a server. */
+  readonly expose?: Readonly<Record<string, ExposeConfig>>;
+  readonly engines?: readonly PolicyEngine[];
   /** Tools of another kind beside the servers'. */
   readonly tools?: readonly ToolBackend[];
   readonly door?: object;
@@ -65,7 +78,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
     },
   };
   const tools: ToolBackend[] = Object.entries(upstreams).map(([name, config]) =>
-    mcp.parts.tools.open(config, { ...deps, name }),
+    exposedTools(mcp.parts.tools.open(config, { ...deps, name }), options.expose?.[name]),
   );
   const runtime = await openCoreRuntime({
     dataDir: dir,
@@ -73,6 +86,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
     ids,
     tools: [...tools, ...(options.tools ?? [])],
     backends: options.agents ?? [],
+    engines: options.engines ?? [],
     logger: log,
     policy: { load: async () => ({ rules: typeof rules === 'string' ? rules : rules(), files: [] }) },
     settings: { defaultTier: 'act_auto' },

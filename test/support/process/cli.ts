@@ -2,7 +2,7 @@
  * Commands as they are typed. `typed` runs one in this process and keeps what it says; `program` starts the built program,
  * for what only a process can show: signals, pipes, exit codes of the whole. Logs to look into are made by the demo's agent.
  */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -109,6 +109,23 @@ export function program(
         look();
       }),
   };
+}
+
+/** Where a gateway that was started with `serve --json` listens, and the token it prints. Fails when it ends without. */
+export function announced(child: ChildProcess): Promise<{ readonly url: string; readonly token: string }> {
+  return new Promise((resolve, reject) => {
+    let out = '';
+    let err = '';
+    child.stderr?.on('data', (chunk) => {
+      err += chunk;
+    });
+    child.stdout?.on('data', (chunk) => {
+      out += chunk;
+      const line = /^\{"object":"gateway".*\n/m.exec(out)?.[0];
+      if (line) resolve(JSON.parse(line));
+    });
+    child.once('close', () => reject(new Error(`ended without saying where it listens:\n${out}${err}`)));
+  });
 }
 
 export async function ran(args: readonly string[], input = '', options?: Parameters<typeof program>[1]): Promise<Said> {

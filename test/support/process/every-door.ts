@@ -5,9 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { event } from '../ahp/gateway.ts';
-import { PROGRAM } from './cli.ts';
+import { announced, PROGRAM } from './cli.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
 export type Body = any;
@@ -51,7 +50,7 @@ export async function serve(): Promise<Served> {
     cwd: dir,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const { url, token } = await announced(child.stdout);
+  const { url, token } = await announced(child);
 
   const ask = (path: string, init: Init) => exchange(`${url}${path}`, init);
   const json = (key: string, more: Record<string, string> = {}) => ({
@@ -195,19 +194,6 @@ export async function command(
       resolve({ code: cause ? Number(cause.code ?? -1) : 0, out, err });
     });
   });
-}
-
-/** Where it listens and the token it prints. */
-async function announced(output: Readable): Promise<{ url: string; token: string }> {
-  let said = '';
-  for await (const chunk of output) {
-    said += String(chunk);
-    const line = /\{"object":"gateway".*\}/.exec(said)?.[0];
-    if (!line) continue;
-    output.on('data', () => {});
-    return JSON.parse(line) as { url: string; token: string };
-  }
-  throw new Error(`ended without saying where it listens: ${said}`);
 }
 
 function pairOf(key: string): string {

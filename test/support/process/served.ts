@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { type Contact, checkActs, readContacts, readEvents } from '../oracle/oracle.ts';
-import { aDirectory, program } from './cli.ts';
+import { aDirectory, announced, program } from './cli.ts';
 
 export const PROTOCOL_VERSION = 'agents-protocol-2026-04-25';
 export const MCP_REVISION = '2026-07-28';
@@ -89,7 +89,7 @@ export async function serving(options: ServingOptions = {}): Promise<Serving> {
     options.config ?? '',
   ];
   await writeFile(file, text.join('\n'));
-  const { child, says, ended } = program(['--config', file, '--data', data, 'serve', '--port', '0', '--json'], {
+  const { child, ended } = program(['--config', file, '--data', data, 'serve', '--port', '0', '--json'], {
     cwd: dir,
     ...(options.env && { env: options.env }),
     ...(options.shell && { shell: options.shell }),
@@ -97,8 +97,7 @@ export async function serving(options: ServingOptions = {}): Promise<Serving> {
   onTestFinished(() => {
     child.kill('SIGKILL');
   });
-  const [line] = await says(/.*\n/);
-  const { url, token } = JSON.parse(line) as { url: string; token: string };
+  const { url, token } = await announced(child);
 
   const send: Serving['send'] = async (path, { method = 'GET', headers = {}, body } = {}) => {
     const response = await fetch(`${url}${path}`, {

@@ -219,3 +219,30 @@ test('an agent, a tool server and a harness each have one section, in the words 
   expect((await read(`${far}\ndemo: true`)).config.demo).toBe(true);
   expect((await read('')).config.demo).toBe(true);
 });
+
+test('beside its protocol an agent has what clients are told of it, a quota, and a switch', async () => {
+  const { config } = await read(`
+agents:
+  far:
+    a2a: { url: 'https://far.example' }
+    quota: daily
+    off: being repaired
+    about: { icon_url: 'https://far.example/i.png', skills: [{ id: a, name: A, description: Does a. }] }
+  near: { a2a: { url: 'https://near.example' }, off: true }
+  plain: { a2a: { url: 'https://plain.example' }, off: false }
+quotas: { daily: { limits: { usd: 5 }, per: 1d } }`);
+  expect(Object.values(config.agents).map((section) => Object.keys(section))).toEqual([['a2a'], ['a2a'], ['a2a']]);
+  expect(Object.fromEntries(config.agentTerms)).toEqual({
+    far: {
+      quota_id: 'quota_daily',
+      off: 'being repaired',
+      about: { icon_url: 'https://far.example/i.png', skills: [{ id: 'a', name: 'A', description: 'Does a.' }] },
+    },
+    near: { off: 'the configuration says so' },
+  });
+  expect(await problem('agents: { far: { a2a: { url: x }, quota: none } }')).toContain('there is no quota none');
+  expect(await problem('agents: { far: { a2a: { url: x }, off: 5 } }')).toMatch(
+    /^tollbridge.yaml:1:\d+: agents.far.off/,
+  );
+  expect(await problem('agents: { far: { a2a: { url: x }, about: { name: x } } }')).toContain('agents.far.about');
+});

@@ -244,6 +244,53 @@ describe('order', () => {
     expect(errors).toHaveLength(1);
   });
 
+  test('an offer of another protocol is ignored, and the request is answered with its body', async () => {
+    const { host, url, port } = await listen();
+    host.claim('echo', [
+      {
+        path: '/echo',
+        handler(request, response) {
+          let text = '';
+          request.on('data', (chunk) => {
+            text += chunk;
+          });
+          request.on('end', () => response.end(`${request.method} ${text} ${request.headers.upgrade ?? 'plain'}`));
+        },
+      },
+    ]);
+    // As Java's client sends its first request over plain HTTP.
+    const offer = [
+      `Host: localhost:${port}`,
+      'Connection: Upgrade, HTTP2-Settings',
+      'Upgrade: h2c',
+      'HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA',
+    ].join('\r\n');
+    const whole = await rawHttp(url, `POST /echo HTTP/1.1\r\n${offer}\r\nContent-Length: 5\r\n\r\nhello`);
+    expect([whole.status, whole.body]).toEqual([200, 'POST hello plain']);
+    const chunked = `POST /echo HTTP/1.1\r\n${offer}\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n`;
+    // Two requests on one connection, both with the offer.
+    const both = await rawHttp(url, `${chunked}GET /echo HTTP/1.1\r\n${offer}\r\n\r\n`);
+    expect(both.body).toContain('POST hello plain');
+    expect(both.body).toContain('GET  plain');
+    // It is a request like any other: names and origins are checked.
+    expect((await rawHttp(url, `GET /echo HTTP/1.1\r\n${offer.replace('localhost', 'evil')}\r\n\r\n`)).status).toBe(
+      403,
+    );
+  });
+
+  test('clients are told the configured address, and never the one that stands for every interface', async () => {
+    const there = await listen({ publicUrl: 'https://gateway.example/agents' });
+    expect(there.host.url).toBe('https://gateway.example/agents');
+    const everywhere = { host: '0.0.0.0', authenticated: true };
+    const named = await listen({ ...everywhere, allowedHosts: ['gateway.example', 'other.example'] });
+    expect([named.host.url, named.url]).toEqual([
+      `http://gateway.example:${named.port}`,
+      `http://0.0.0.0:${named.port}`,
+    ]);
+    const unnamed = await listen(everywhere);
+    expect(unnamed.host.url).toBe(`http://127.0.0.1:${unnamed.port}`);
+  });
+
   test('what no door has is absent', async () => {
     const { url, port } = await listen();
     expect((await fetch(`${url}/elsewhere`)).status).toBe(404);

@@ -1,7 +1,7 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { openSse, type SseOptions, type SseStream, sseFrame } from '../../../src/transport/sse/write.ts';
 import {
@@ -50,6 +50,27 @@ test('nothing comes before the first event; comments come after it', async () =>
   expect(text.startsWith('id: 1\nevent: a\ndata: {}\n\n: keep-alive\n\n')).toBe(true);
   expect(text.endsWith('data: last\n\n')).toBe(true);
   expect(text).not.toContain('\r');
+});
+
+test('a comment follows a frame after one interval of silence, however the interval began', () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const written: string[] = [];
+  const response = Object.assign(new EventEmitter(), {
+    writeHead() {},
+    flushHeaders() {},
+    write: (text: string) => written.push(text),
+    writableLength: 0,
+  });
+  const stream = openSse(response as unknown as ServerResponse, { keepAliveMs: 15_000 });
+  vi.advanceTimersByTime(10_000);
+  stream.write('data: 1\n\n');
+  vi.advanceTimersByTime(14_999);
+  expect(written).toEqual(['data: 1\n\n']);
+  vi.advanceTimersByTime(1);
+  expect(written).toEqual(['data: 1\n\n', ': keep-alive\n\n']);
+  vi.advanceTimersByTime(15_000);
+  expect(written).toHaveLength(3);
 });
 
 test('a reader that does not read is cut off at the bound; its signal fires', async () => {

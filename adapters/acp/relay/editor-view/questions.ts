@@ -16,12 +16,14 @@ import {
   type Json,
   type JsonObject,
   type Logger,
+  type PendingAct,
 } from '../../../../src/index.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import { objectOf, textOf, within } from '../../shapes.ts';
 import type { WireOption } from '../../translate.ts';
 import { idOf, type Request, type Response } from '../frames/frame.ts';
 import type { Wires } from '../frames/pending.ts';
+import type { Covered } from '../from-agent/approved-acts.ts';
 import type { Turn } from '../from-editor/turns.ts';
 import { formLine, ownCall, permissionLine, type Showing } from './dialogs.ts';
 
@@ -41,20 +43,31 @@ export interface Expected {
   /** An earlier approval that covers this act. */
   readonly covered?: { readonly by: Actor; readonly reason: string } | undefined;
   onShown?(): void;
+  /** This relay did not raise the question. */
+  readonly unexpected?: true;
 }
 
 export interface Questions {
   /** Called before the gate decides: how to show the question, under its id in the log. */
   expect(turn: Turn, key: string, expected: Expected): Expectation;
+  /** A question of the agent that the editor may show by itself; then `silent`, and only its id is needed. */
+  announce(turn: Turn, key: string, announced: Announced): Pick<Expectation, 'done'>;
   asked(ask: AskRecord, turn: Turn): void;
   answered(askId: string, state: string, turn: Turn): void;
   /** The agent has withdrawn its question at the editor itself, by its request id. */
   takenBack(id: string): void;
 }
 
+export interface Announced {
+  readonly silent: boolean;
+  asked(askId: string): void;
+}
+
 export interface Expectation {
   /** The editor's response, when the editor answered; undefined when another door did. */
   words(): Promise<Buffer | undefined>;
+  /** Whether the answer that counts was given in this editor. */
+  here(): Promise<boolean>;
   /** The agent has its answer, so no further answer is needed. */
   done(): void;
 }
@@ -72,10 +85,13 @@ export interface QuestionsDeps {
   readonly person: Actor;
   readonly wires: Wires;
   readonly log: Logger;
+  /** The approval of exactly this call, which the agent asked about before it made it at a tool server of ours. */
+  readonly covering: (turn: Turn, act: PendingAct) => Covered | undefined;
 }
 
-export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): Questions {
+export function createQuestions({ bridge, person, wires, log, covering }: QuestionsDeps): Questions {
   const expecting = new WeakMap<Turn, Map<string, Entry>>();
+  const announced = new WeakMap<Turn, Map<string, Announced>>();
   const open = new Map<string, Dialog>();
   /** Questions whose act is being looked up. */
   const showing = new Set<string>();
@@ -113,6 +129,8 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
         ? undefined
         : await bridge.pendingAct({ ...person, interactive: true }, ask.id).catch(() => undefined);
     if (!showing.delete(ask.id) || expected.over) return;
+    const covered = act && expected.unexpected ? covering(turn, act) : undefined;
+    if (covered) return void (await answer(ask.id, { approved: true, reason: covered.reason }, covered.by));
     const shown: Showing = { act, dialog: dialogText(ask, act) };
     const dialog: Dialog = { id: '', answering: undefined, bytes: undefined };
     expected.dialog = dialog;
@@ -151,6 +169,7 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
           const { dialog } = entry;
           return dialog?.answering && (await dialog.answering) ? dialog.bytes : undefined;
         },
+        here: async () => (await entry.dialog?.answering) === true,
         done() {
           entry.over = true;
           if (of(turn).get(key) === entry) of(turn).delete(key);
@@ -159,8 +178,17 @@ export function createQuestions({ bridge, person, wires, log }: QuestionsDeps): 
       };
     },
 
+    announce(turn, key, entry) {
+      const all = announced.get(turn) ?? new Map<string, Announced>();
+      announced.set(turn, all.set(key, entry));
+      return { done: () => void all.delete(key) };
+    },
+
     asked(ask, turn) {
       const key = asText(ask.metadata.key ?? ask.tool_call_id ?? ask.id);
+      const own = announced.get(turn)?.get(key);
+      own?.asked(ask.id);
+      if (own?.silent) return;
       const expected: Entry = of(turn).get(key) ?? { ...unexpected(ask), dialog: undefined, over: false };
       if (expected.covered) {
         const { by, reason } = expected.covered;
@@ -195,10 +223,10 @@ const OWN_OPTIONS = [
   { optionId: 'reject', name: 'Reject', kind: 'reject_once' },
 ];
 
-/** A question that this relay did not raise: whether work may begin at all. */
+/** A question that this relay did not raise: whether work may begin at all, or a call at one of our tool servers. */
 function unexpected(ask: AskRecord): Expected {
   const toolCall = { toolCallId: ask.id, kind: 'other', status: 'pending' };
-  return { shown: { toolCall }, read: readOwn };
+  return { shown: { toolCall }, read: readOwn, unexpected: true };
 }
 
 /** Our questions have two options, and anything but the first is a no. */

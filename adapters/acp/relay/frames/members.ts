@@ -56,6 +56,14 @@ export function withMember(bytes: Buffer, path: readonly string[], value: unknow
   return spliced(bytes, home + 1, home + 1, `${JSON.stringify(path.at(-1))}:${text}${comma}`);
 }
 
+/** The same bytes with a value put first in a list; existing items keep their bytes. */
+export function withFirst(bytes: Buffer, path: readonly string[], value: unknown): Buffer {
+  const found = memberAt(bytes, path);
+  if (!found || bytes[found.start] !== OPEN_LIST) return bytes;
+  const comma = bytes[skipSpace(bytes, found.start + 1)] === CLOSE_LIST ? '' : ',';
+  return spliced(bytes, found.start + 1, found.start + 1, `${JSON.stringify(value)}${comma}`);
+}
+
 /** The same bytes with values appended to a list; existing items keep their bytes. */
 export function withMore(bytes: Buffer, path: readonly string[], values: readonly unknown[]): Buffer {
   const found = memberAt(bytes, path);

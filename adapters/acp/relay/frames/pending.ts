@@ -5,6 +5,7 @@
 import type { JsonObject } from '../../../../src/index.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import type { OrderedWriter } from '../../../../src/transport/ndjson/ordered-writer.ts';
+import { type Aliases, createAliases } from './aliases.ts';
 import { encode, encodeError, frameOf, idOf, type Request, type Response, type Unreadable } from './frame.ts';
 
 export interface Unanswered {
@@ -29,6 +30,8 @@ export interface Ledger {
 export interface Wires {
   readonly editor: OrderedWriter;
   readonly agent: OrderedWriter;
+  /** Session ids that differ on the two sides. */
+  readonly aliases: Aliases;
   /** Requests of the editor to the agent. */
   readonly calls: Ledger;
   /** Requests of the agent, and of the relay, to the editor. */
@@ -38,13 +41,17 @@ export interface Wires {
   askAgent(request: Request, line?: Buffer): Promise<Response>;
   /** Sends a request of ours to the editor. */
   put(method: string, params: JsonObject, answered: (response: Response) => void): string;
+  /** Sends a request of ours to the agent. Rejects when the agent has disconnected. */
+  request(method: string, params: JsonObject): Promise<Response>;
   /** Cancels a question at the editor; a later response to it is dropped. */
   withdraw(id: string): void;
   /** Fails all requests that wait for this side, because it has disconnected. */
   gone(side: 'editor' | 'agent', why: Error): void;
 }
 
-export function createWires(editor: OrderedWriter, agent: OrderedWriter): Wires {
+export function createWires(editor: OrderedWriter, toAgent: OrderedWriter): Wires {
+  const aliases = createAliases();
+  const agent = aliases.toAgent(toAgent);
   const [calls, asks] = [createLedger(), createLedger()];
   const waiting = { editor: new Set<(why: Error) => void>(), agent: new Set<(why: Error) => void>() };
   const lost: { editor?: Error; agent?: Error } = {};
@@ -68,6 +75,7 @@ export function createWires(editor: OrderedWriter, agent: OrderedWriter): Wires 
   return {
     editor,
     agent,
+    aliases,
     calls,
     asks,
     askEditor: (request, line) => ask('editor', request, line),
@@ -78,6 +86,11 @@ export function createWires(editor: OrderedWriter, agent: OrderedWriter): Wires 
       asks.expect({ method, id, answered });
       editor.send(encode({ jsonrpc: '2.0', id: `${OWN_IDS}${count}`, method, params }));
       return id;
+    },
+    request(method, params) {
+      count += 1;
+      const message = { jsonrpc: '2.0', id: `${OWN_IDS}${count}`, method, params };
+      return ask('agent', { kind: 'request', method, message, line: encode(message) });
     },
     withdraw(id) {
       if (!asks.giveUp(id)) return;

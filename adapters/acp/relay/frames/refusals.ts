@@ -2,16 +2,19 @@
 import { POLICY_BLOCK } from '../../../../mappings/acp.ts';
 import { asFault } from '../../../../src/index.ts';
 import type { WireError } from '../../../../src/transport/json-rpc/messages.ts';
+import { byRule } from '../../refusals.ts';
 import { toWireError } from '../../translate.ts';
 import { encode, encodeError, encodeResult } from './frame.ts';
 
-export function refusedError(reason: string): WireError {
-  return { code: POLICY_BLOCK, message: reason, data: { code: 'policy_violation', reason } };
+/** `rule` is in the text already; programs read it from `data`. */
+export function refusedError(reason: string, rule?: unknown): WireError {
+  const data = { code: 'policy_violation', reason, ...(typeof rule === 'string' && { rule_id: rule }) };
+  return { code: POLICY_BLOCK, message: reason, data };
 }
 
 /** A denied prompt ends its turn: the reason as a message of the agent, then the refusal. */
 export function refusedPrompt(id: string, sessionId: string, reason: string): readonly Buffer[] {
-  const update = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `Not allowed: ${reason}` } };
+  const update = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `${reason}\n` } };
   return [
     encode({ jsonrpc: '2.0', method: 'session/update', params: { sessionId, update } }),
     encodeResult(id, { stopReason: 'refusal' }),
@@ -21,7 +24,15 @@ export function refusedPrompt(id: string, sessionId: string, reason: string): re
 /** The error response for a failure on our side of an editor's request. A denial by policy keeps its own code. */
 export function failedRequest(id: string, thrown: unknown): Buffer {
   const fault = asFault(thrown);
-  return encodeError(id, fault.kind === 'policy_violation' ? refusedError(fault.message) : toWireError(fault));
+  const rule = fault.details?.rule_id;
+  return encodeError(id, fault.kind === 'policy_violation' ? refusedError(reasonOf(thrown), rule) : toWireError(fault));
+}
+
+/** The reason of a fault, with the rule that it comes from. */
+export function reasonOf(thrown: unknown): string {
+  const { kind, message, details } = asFault(thrown);
+  const rule = details?.rule_id;
+  return kind === 'policy_violation' && typeof rule === 'string' ? byRule(rule, message) : message;
 }
 
 export function agentGoneError(why: string): WireError {

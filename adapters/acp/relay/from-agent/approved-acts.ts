@@ -4,11 +4,12 @@
  * shown. It covers exactly that act, once, while its call is open.
  */
 import { resolve } from 'node:path';
-import type { Actor, Answer, Effect } from '../../../../src/index.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Actor, Answer, Effect, JsonObject } from '../../../../src/index.ts';
 import type { Call } from '../../client/acts/tool-calls.ts';
 import { realPath } from '../../real-path.ts';
 import { shownCommands, shownContents, shownDirectory, shownPaths, showsContents } from '../../shown-act.ts';
-import type { ReportedCall } from '../../translate.ts';
+import { inputOf, type ReportedCall, toolNameOf } from '../../translate.ts';
 import type { Turn } from '../from-editor/turns.ts';
 
 export interface Approvals {
@@ -35,6 +36,13 @@ export type HeldOperation =
       readonly cwd: string;
       /** The number of environment variables. A question shows none. */
       readonly variables: number;
+    }
+  /** A call of one of our own tool servers, which the agent asked about before it made it. */
+  | {
+      readonly operation: 'call';
+      readonly tool: string;
+      readonly server: string | undefined;
+      readonly arguments: JsonObject;
     };
 
 export interface Covered {
@@ -56,8 +64,11 @@ export function createApprovals(person: Actor): Approvals {
   const approvals = new WeakMap<Turn, Frozen[]>();
   return {
     async approved(turn, { call, reported, effect, answer }) {
-      const covers = await frozen(reported, effect, turn.sessionKey.cwd);
-      if (!covers) return;
+      const held = await frozen(reported, effect, turn.sessionKey.cwd);
+      // A rule's yes to the question is no answer of a person to the call.
+      const asked = answer.ask_id !== undefined;
+      const covers = (act: HeldOperation) =>
+        act.operation === 'call' ? asked && isSameCall(reported, act) : held?.(act) === true;
       const list = approvals.get(turn) ?? [];
       // The approval was given in the editor's dialog; the covered act is answered with the same approval.
       list.push({ call, by: answer.by === person.id ? { ...person, interactive: true } : SYSTEM_ACTOR, covers });
@@ -101,6 +112,14 @@ async function frozen(reported: ReportedCall, effect: Effect, cwd: string): Prom
   }
   return (act) =>
     act.operation === 'write' && isHere(act.path) && (anyContent || contents.get(act.path)?.has(act.content) === true);
+}
+
+/** Agents put the server before the tool, in spellings of their own: `mcp__files__write`, `files_write`, `files.write`. */
+function isSameCall(reported: ReportedCall, act: Extract<HeldOperation, { operation: 'call' }>): boolean {
+  const plain = (text: string) => text.replace(/[^A-Za-z0-9]+/g, '_').toLowerCase();
+  const names = [plain(act.tool), ...(act.server ? [plain(`${act.server}_${act.tool}`)] : [])];
+  const called = plain(toolNameOf(reported)).replace(/^mcp_/, '');
+  return names.includes(called) && isDeepStrictEqual(inputOf(reported), act.arguments);
 }
 
 const PLAIN_WORD = /^[\w@%+=:,./-]+$/;

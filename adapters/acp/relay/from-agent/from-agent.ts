@@ -7,6 +7,7 @@ import { judgeFrame } from '../../../../mappings/acp.ts';
 import { Fault, type JsonObject, type Logger } from '../../../../src/index.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import type { LineVerdict } from '../../../../src/transport/ndjson/byte-lines.ts';
+import { isStanding } from '../../client/agent-process.ts';
 import { objectOf, textOf } from '../../shapes.ts';
 import type { Questions } from '../editor-view/questions.ts';
 import { type Frame, idOf, type Notification, paramsOf, type Request, type Response } from '../frames/frame.ts';
@@ -22,6 +23,7 @@ import { invalid, requireSound, sessionIn } from './act-params.ts';
 import { SYSTEM_ACTOR } from './approved-acts.ts';
 import type { ActExtension } from './extension.ts';
 import type { Held } from './held-acts.ts';
+import type { Hitl } from './hitl.ts';
 import type { Late } from './late-updates.ts';
 import { isTerminalUse, type Terminals } from './terminals.ts';
 
@@ -41,6 +43,7 @@ export interface FromAgentDeps {
   readonly permission: InTurn;
   readonly elicit: InTurn;
   readonly extension: ActExtension;
+  readonly hitl: Hitl;
   readonly refused: RefusedFrames;
   readonly version: () => number;
   readonly log: Logger;
@@ -77,6 +80,7 @@ export function createFromAgent(deps: FromAgentDeps) {
     if (reported.sessionUpdate === 'subagent_update' && sessionKey && textOf(reported.sessionId)) {
       children.add(reported.sessionId as string);
     }
+    if (sessionKey?.replaying === 'unseen' && !isStanding(reported.sessionUpdate)) return DROPPED;
     if (!turn?.live) {
       if (sessionKey && !sessionKey.replaying) {
         turns.last(wireId)?.recorder.late(reported);
@@ -85,6 +89,7 @@ export function createFromAgent(deps: FromAgentDeps) {
       return true;
     }
     turn.pulse.received();
+    deps.hitl.reported(reported, turn);
     if (reported.sessionUpdate === 'tool_call' || reported.sessionUpdate === 'tool_call_update')
       turn.cards.reported(reported);
     if (turn.live.recorder.more(reported)) {

@@ -9,6 +9,7 @@ import type { HeldEffect, Ids, Json, JsonObject, ProposedAction, ToolResult } fr
 import { asText, own } from '../../../../src/index.ts';
 import { sha256, shownPath } from '../../client/acts/effects.ts';
 import { realPath } from '../../real-path.ts';
+import { refusedActText } from '../../refusals.ts';
 import { objectOf, textOf, within } from '../../shapes.ts';
 import { toWireError } from '../../translate.ts';
 import { type Questions, readOwn } from '../editor-view/questions.ts';
@@ -83,7 +84,12 @@ export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps
       const claims = { agent: agent(), ...wanted.claims };
       const proposed = { ...action, tool_call_id: callId, claims, cwd: turn.sessionKey.cwd };
       const done = await begun.sink.act(proposed, effect, withdrawn);
-      const bytes = done.kind === 'refused' ? wanted.refused(done.reason) : wanted.answer();
+      const refusal = done.kind === 'refused' ? refusedActText(done) : undefined;
+      if (refusal !== undefined && !(await expectation.here())) {
+        const card = turn.cards.refused(shown, refusal, { sessionId: turn.sessionKey.wireId });
+        if (card) wires.editor.send(card);
+      }
+      const bytes = refusal === undefined ? wanted.answer() : wanted.refused(refusal);
       if (bytes) wires.agent.send(bytes);
     } catch (thrown) {
       // A completed act keeps its response; an act that was not decided is not done.

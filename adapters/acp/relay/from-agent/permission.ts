@@ -7,6 +7,7 @@
 import { STANDING_GRANT } from '../../../../mappings/acp.ts';
 import { type Answer, asFault, asText, type JsonObject, vendorEvent } from '../../../../src/index.ts';
 import type { Call } from '../../client/acts/tool-calls.ts';
+import { passesErrorsOn, refusalOf, refusalText } from '../../refusals.ts';
 import { listOf, objectOf, textOf, within } from '../../shapes.ts';
 import {
   effectOfCall,
@@ -16,11 +17,13 @@ import {
   toAction,
   toWireOutcome,
   type WireOption,
+  withReason,
 } from '../../translate.ts';
 import { type Questions, type Read, readChoice } from '../editor-view/questions.ts';
-import { encodeResult, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
+import { encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
 import { withMember } from '../frames/members.ts';
 import type { Wires } from '../frames/pending.ts';
+import { refusedError } from '../frames/refusals.ts';
 import type { Begun, Turn } from '../from-editor/turns.ts';
 import type { Approvals } from './approved-acts.ts';
 
@@ -99,10 +102,11 @@ export function createPermissions({ wires, questions, approvals, standingGrants,
           event: vendorEvent('vendor.acp.options_hidden'),
           payload: { tool_call_id: id, kinds: [STANDING_GRANT] },
         });
-      await settle(answer, { id, call, reported }, turn, begun, lasting);
       // The editor's yes is not final: rules that changed meanwhile, or a quota that ran out, may have denied the act.
       const line = words && (answer.kind === 'approved' || !saidYes) ? words : undefined;
-      wires.agent.send(line ?? encodeResult(idOf(request), toWireOutcome(options, answer)));
+      const here = !saidYes && (await expectation.here());
+      await settle(answer, { id, call, reported, lasting, here }, turn, begun);
+      wires.agent.send(line ?? responseTo(request, options, answer, here));
     } finally {
       expectation.done();
     }
@@ -138,14 +142,16 @@ export function createPermissions({ wires, questions, approvals, standingGrants,
     }
   }
 
-  async function settle(
-    answer: Answer,
-    asked: Asked,
-    turn: Turn,
-    { recorder }: Begun,
-    lasting: boolean,
-  ): Promise<void> {
-    const { id, call, reported } = asked;
+  /** A no by a rule, or by an approver elsewhere: the agent gets the reason, in the form in which its model gets it too. */
+  function responseTo(request: Request, options: readonly WireOption[], answer: Answer, here: boolean): Buffer {
+    const outcome = toWireOutcome(options, answer);
+    if (answer.kind !== 'denied' || here) return encodeResult(idOf(request), outcome);
+    if (passesErrorsOn(agent())) return encodeError(idOf(request), refusedError(refusalText(answer), answer.rule_id));
+    return encodeResult(idOf(request), withReason(outcome, answer));
+  }
+
+  async function settle(answer: Answer, asked: Asked, turn: Turn, { recorder }: Begun): Promise<void> {
+    const { id, call, reported, lasting, here } = asked;
     if (answer.kind === 'approved') {
       // An editor shows a call in its latest state: a yes to a call that changed meanwhile covers nothing beyond the response.
       if (isSameAct(reported, call.reported))
@@ -161,8 +167,11 @@ export function createPermissions({ wires, questions, approvals, standingGrants,
       return;
     }
     recorder.reader.denied(call);
-    const reason = 'reason' in answer ? answer.reason : 'not approved';
-    turn.cards.refused(call.reported as JsonObject, reason);
+    const { wireId: sessionId, untold } = turn.sessionKey;
+    const text = refusalText(answer);
+    const card = turn.cards.refused(call.reported as JsonObject, text, here ? 'here' : { sessionId });
+    if (card) wires.editor.send(card);
+    if (answer.kind === 'denied' && !here && !passesErrorsOn(agent())) untold.push(refusalOf(reported.title, text));
   }
 }
 
@@ -172,6 +181,10 @@ interface Asked {
   readonly call: Call;
   /** The call as it was when it was asked about. */
   readonly reported: ReportedCall;
+  /** A person chose an option that lasts. */
+  readonly lasting: boolean;
+  /** The answer is the one given in this editor. */
+  readonly here: boolean;
 }
 
 /** Whether it is still the act that was asked about; state and output do not matter. */

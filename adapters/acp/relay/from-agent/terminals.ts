@@ -150,7 +150,7 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
       const reason = refused.get(id);
       if (reason !== undefined) {
         const exit = { exitCode: MAY_NOT_RUN, signal: null };
-        const output = { output: `Not allowed: ${reason}\n`, truncated: false, exitStatus: exit };
+        const output = { output: `${reason}\n`, truncated: false, exitStatus: exit };
         const results: Record<string, object> = { 'terminal/output': output, 'terminal/wait_for_exit': exit };
         wires.agent.send(
           encodeResult(

@@ -3,6 +3,7 @@
  * receives them; all others are forwarded. A frame that cannot be read or classified never crosses.
  */
 import { judgeFrame } from '../../../../mappings/acp.ts';
+import { HITL_RESPOND } from '../../../../mappings/acp-harn.ts';
 import { type Actor, asFault } from '../../../../src/index.ts';
 import { NOT_JSON } from '../../../../src/transport/json-rpc/messages.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
@@ -18,11 +19,13 @@ import {
   unreadable,
 } from '../frames/frame.ts';
 import type { Passing } from '../frames/passthrough.ts';
-import { answeredFor, type Wires } from '../frames/pending.ts';
+import { answeredFor, isOwnId, type Wires } from '../frames/pending.ts';
 import { failedRequest } from '../frames/refusals.ts';
 import { CONNECTION, type RefusedFrames } from '../frames/refused-frames.ts';
+import { restorable } from '../frames/restorable.ts';
 import { requireSound, sessionIn } from '../from-agent/act-params.ts';
 import type { ActExtension } from '../from-agent/extension.ts';
+import type { Hitl } from '../from-agent/hitl.ts';
 import type { Prompts } from './prompts.ts';
 import type { SessionKeys } from './session-keys.ts';
 import type { Sessions } from './sessions.ts';
@@ -37,9 +40,12 @@ export interface FromEditorDeps {
   readonly sessions: Sessions;
   readonly turns: Turns;
   readonly extension: ActExtension;
+  readonly hitl: Pick<Hitl, 'responded'>;
   readonly refused: RefusedFrames;
   /** Called with the agent's `initialize` result. */
   readonly initialized: (result: unknown) => void;
+  /** Called with the editor's `initialize` request. */
+  readonly greeted: (request: Request) => void;
   readonly cancelTask: (turn: Turn, reason: string) => void;
 }
 
@@ -87,14 +93,17 @@ export function createFromEditor(deps: FromEditorDeps) {
     const { method } = frame;
     const id = sameId(idOf(frame));
     const judged = judgeFrame('editor', 'request', method);
-    if (deciding.has(id) || wires.calls.get(id)) {
+    if (isOwnId(id)) refused.refuse('editor', frame, 'ids that begin with gw: are taken');
+    else if (deciding.has(id) || wires.calls.get(id)) {
       refused.refuse('editor', frame, 'a request with this id has no answer yet', { anonymous: true });
     } else if (judged.handling === 'refuse') refused.refuse('editor', frame, judged.reason);
     else if (method === 'initialize') {
+      deps.greeted(frame);
       greeted(frame);
       wires.agent.send(frame.line);
       void passing.note(frame, person);
     } else if (isOurs(frame)) decide(id, frame, decided(frame));
+    else if (method === HITL_RESPOND && answers(id, frame)) return;
     else if (judged.handling === 'act' && !judged.row) decide(id, frame, extended(frame));
     else {
       const passed = passing.pass(frame, person);
@@ -105,6 +114,13 @@ export function createFromEditor(deps: FromEditorDeps) {
         wires.editor.send(failedRequest(idOf(frame), why));
       });
     }
+  }
+
+  /** The answer to a question of the agent is one in the log first. */
+  function answers(id: string, frame: Request): boolean {
+    const answering = deps.hitl.responded(frame);
+    if (answering) decide(id, frame, answering);
+    return answering !== undefined;
   }
 
   function decide(id: string, frame: Request, work: Promise<void>): void {
@@ -128,7 +144,7 @@ export function createFromEditor(deps: FromEditorDeps) {
   function greeted(frame: Request): void {
     const answered = (response: Response) => {
       initialized(response.message.result);
-      wires.editor.send(response.line);
+      wires.editor.send(restorable(response));
     };
     wires.calls.expect({ method: frame.method, id: idOf(frame), answered });
   }

@@ -12,23 +12,30 @@ import {
   type Json,
   type JsonObject,
   type Part,
+  type Work,
 } from '../../../../src/index.ts';
 import type { WireError } from '../../../../src/transport/json-rpc/messages.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
-import { fromBlock } from '../../content.ts';
+import { promptBlocks } from '../../client/prompt.ts';
+import { fromBlock, toBlock } from '../../content.ts';
+import { REFUSALS_REPORTED, refusalsBlock, refusalText } from '../../refusals.ts';
 import { listOf, objectOf, textOf, within } from '../../shapes.ts';
 import { toCoreEnd, toCoreFailure, toWireStop, traceOf } from '../../translate.ts';
 import type { Questions } from '../editor-view/questions.ts';
 import { encode, encodeError, encodeResult, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
+import { withFirst, withMore } from '../frames/members.ts';
 import type { Wires } from '../frames/pending.ts';
-import { failedRequest, refusedPrompt } from '../frames/refusals.ts';
-import type { SessionKey } from './session-keys.ts';
+import { failedRequest, reasonOf, refusedPrompt } from '../frames/refusals.ts';
+import type { SessionKey, SessionKeys } from './session-keys.ts';
 import type { Turn, Turns } from './turns.ts';
+import type { TurnWork } from './wrapped-agent.ts';
 
 export interface Prompts {
   prompt(request: Request, sessionKey: SessionKey): Promise<void>;
   /** The turn of a prompt, by its request id, from the moment it arrived. */
   turnOf(id: string): Turn | undefined;
+  /** A task of another client, in a session of this editor: the agent gets it as a prompt of ours. */
+  foreign(work: Work): TurnWork | undefined;
   /** In the second version of the wire a turn ends with an update. */
   idle(turn: Turn, update: JsonObject, line: Buffer): void;
   /** Ends a turn that the agent will not end: later responses to its prompts are dropped. */
@@ -48,17 +55,72 @@ export interface PromptsDeps {
   readonly version: () => number;
   /** Starts stall detection when the agent has a prompt. */
   readonly watch: (turn: Turn) => void;
+  readonly sessionKeys: Pick<SessionKeys, 'ofSession'>;
+  /** The capabilities the agent declared. */
+  readonly can: () => JsonObject;
+  /** The conversation so far, for an agent that does not know it. */
+  readonly history: (sessionKey: SessionKey) => Promise<JsonObject | undefined>;
   /** Called before a turn ends, for acts that cannot outlast it. */
   readonly ending: (turn: Turn) => Promise<unknown>;
 }
 
 export function createPrompts(deps: PromptsDeps): Prompts {
-  const { bridge, person, name, wires, turns, questions, stop, version, watch, ending } = deps;
+  const { bridge, person, name, wires, turns, questions, stop, version, watch, ending, history, sessionKeys, can } =
+    deps;
   const asked = new Map<string, Turn>();
   /** Prompts of a turn that the agent has not answered, by id. */
   const unanswered = new WeakMap<Turn, Set<string>>();
   /** Turns whose end the editor received from the agent. */
   const ends = new WeakSet<Turn>();
+
+  const events = {
+    actor: person,
+    asked: questions.asked,
+    answered: questions.answered,
+    stopped: stop,
+    steered(message: JsonObject, turn: Turn): void {
+      // A prompt that joined the turn in this editor is with the agent already.
+      if (within(message.metadata, 'acp', 'joined') === true) return;
+      give(listOf(message.parts).flatMap(asBlock), turn);
+    },
+  };
+
+  function foreign(work: Work): TurnWork | undefined {
+    const sessionKey = sessionKeys.ofSession(work.task.session_id);
+    if (!sessionKey) return undefined;
+    const { turn, work: doing } = turns.adopt(sessionKey, work.task.id, events);
+    turn.begun
+      .then(async () => {
+        const before = await history(sessionKey);
+        give([...(before ? [before] : []), ...(await promptBlocks(work, can()))], turn, before ? 1 : 0);
+        watch(turn);
+      })
+      .catch(() => {});
+    return doing;
+  }
+
+  /** Words of another client: shown in this editor, and given to the agent as a prompt of ours. */
+  function give(blocks: readonly JsonObject[], turn: Turn, hidden = 0): void {
+    const sessionId = turn.sessionKey.wireId;
+    for (const content of blocks.slice(hidden)) {
+      const update = { sessionUpdate: 'user_message_chunk', content };
+      wires.editor.send(encode({ jsonrpc: '2.0', method: 'session/update', params: { sessionId, update } }));
+    }
+    turn.prompts += 1;
+    wires.request('session/prompt', { sessionId, prompt: [...blocks] }).then(
+      (response) => {
+        turn.prompts -= 1;
+        const failed = objectOf(response.message.error);
+        if (turn.finished || turn.prompts > 0 || (version() >= 2 && !failed)) return;
+        wires.editor.sendAfter(
+          close(turn, response.message).catch(() => {}),
+          () => Buffer.concat(turn.cards.closing(sessionId)),
+        );
+      },
+      // The agent has gone, which ends its turns.
+      () => {},
+    );
+  }
 
   async function prompt(request: Request, sessionKey: SessionKey): Promise<void> {
     const id = idOf(request);
@@ -68,20 +130,17 @@ export function createPrompts(deps: PromptsDeps): Prompts {
       const input = await toMessage(paramsOf(request).prompt, sessionKey);
       const turn = await turns.open(sessionKey, {
         kind: 'prompt',
-        actor: person,
         input,
         about: { request_id: id, method: request.method },
         ...traceOf(paramsOf(request)),
-        asked: questions.asked,
-        answered: questions.answered,
-        stopped: stop,
+        ...events,
       });
       await begin(request, turn);
     } catch (thrown) {
-      const { kind, message } = asFault(thrown);
+      const { kind } = asFault(thrown);
       const refused = kind === 'policy_violation' || kind === 'rate_limited';
       const frames =
-        refused && version() < 2 ? refusedPrompt(id, sessionKey.wireId, message) : [failedRequest(id, thrown)];
+        refused && version() < 2 ? refusedPrompt(id, sessionKey.wireId, reasonOf(thrown)) : [failedRequest(id, thrown)];
       for (const frame of frames) wires.editor.send(frame);
     }
   }
@@ -99,7 +158,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
       throw thrown;
     }
     unanswered.set(turn, new Set());
-    pass(request, turn);
+    pass(await withHistory(request, turn), turn);
     watch(turn);
     const last = await turn.over;
     if (ends.has(turn)) return;
@@ -123,7 +182,20 @@ export function createPrompts(deps: PromptsDeps): Prompts {
       ended(response, turn);
     };
     wires.calls.expect({ method: request.method, id, answered });
-    wires.agent.send(request.line);
+    wires.agent.send(withNotes(request, turn));
+  }
+
+  async function withHistory(request: Request, { sessionKey }: Turn): Promise<Request> {
+    const block = await history(sessionKey);
+    return block ? { ...request, line: withFirst(request.line, ['params', 'prompt'], block) } : request;
+  }
+
+  /** An agent that told its model only that the user refused gets the reasons with the next prompt. */
+  function withNotes({ line }: Request, { sessionKey, live }: Turn): Buffer {
+    const refusals = sessionKey.untold.splice(0);
+    if (refusals.length === 0) return line;
+    void live?.recorder.note({ event: REFUSALS_REPORTED, payload: { refusals } });
+    return withMore(line, ['params', 'prompt'], [refusalsBlock(refusals)]);
   }
 
   /** The last result of the turn is held until the log has the end; earlier updates are forwarded first. */
@@ -160,11 +232,12 @@ export function createPrompts(deps: PromptsDeps): Prompts {
     const action = { kind: 'prompt', tool: name, arguments: { input: message }, effect: 'none' } as const;
     const answer = await sink.ask({ kind: 'approval', action });
     if (answer.kind !== 'approved') {
-      const reason = 'reason' in answer ? answer.reason : 'not approved';
-      for (const frame of refusedPrompt(idOf(request), turn.sessionKey.wireId, reason)) wires.editor.send(frame);
+      for (const frame of refusedPrompt(idOf(request), turn.sessionKey.wireId, refusalText(answer)))
+        wires.editor.send(frame);
       return;
     }
-    const body = { task_id: taskId, kind: 'interrupt' as const, message: message as never };
+    const said = { ...message, metadata: { acp: { joined: true } } };
+    const body = { task_id: taskId, kind: 'interrupt' as const, message: said as never };
     await bridge.submit({ kind: 'task.message', actor: person, body });
     pass(request, turn);
   }
@@ -192,6 +265,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
 
   return {
     prompt,
+    foreign,
     abandon(turn, failure) {
       for (const id of unanswered.get(turn) ?? []) wires.calls.giveUp(id);
       turns.leave(turn);
@@ -227,4 +301,10 @@ function endOf(message: JsonObject, summary: string, canceled: boolean): End {
 
 function failureIn(payload: JsonObject | undefined) {
   return objectOf(within(payload, 'task', 'failure')) as never;
+}
+
+/** Text and references; a message in the middle of a turn brings no files along. */
+function asBlock(part: Json): JsonObject[] {
+  const block = toBlock(part as Part, undefined, { image: false, embed: false });
+  return block ? [block] : [];
 }

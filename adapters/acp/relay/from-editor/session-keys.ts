@@ -16,25 +16,36 @@ export interface SessionKey {
   /** Options that also select the mode. */
   modeOptions: readonly string[];
   spent: Spent;
-  /** The agent is replaying its history, which is already in the log. */
-  replaying: boolean;
+  /** Refusals whose reasons the agent has not been told. */
+  readonly untold: string[];
+  /** The agent is replaying its history, which is already in the log; `unseen`: the editor gets it from there, or not at all. */
+  replaying: boolean | 'unseen';
+  /** The agent does not know the conversation so far. */
+  forgotten: boolean;
 }
 
 export interface SessionKeys {
   workspace(cwd: string): Promise<string>;
-  /** Creates a session without a wire id. Throws a fault when policy denies it. */
-  create(cwd: string | undefined, about: JsonObject): Promise<Omit<SessionKey, 'wireId'>>;
+  /** Creates a session without a wire id. Throws a fault when policy denies it, and waits where it leaves it to a person. */
+  create(cwd: string | undefined, about: JsonObject, asked: Asked): Promise<Omit<SessionKey, 'wireId'>>;
   /** Binds the agent's session id to it. */
   bind(
     wireId: string,
     made: Omit<SessionKey, 'wireId'>,
   ): { readonly sessionKey: SessionKey; readonly bound: Promise<void> };
   known(wireId: string): SessionKey | undefined;
+  /** By the id of our session. */
+  ofSession(sessionId: string): SessionKey | undefined;
   /** The session bound earlier, in this process or another; otherwise created now. */
-  find(wireId: string, cwd?: string, about?: JsonObject): Promise<SessionKey>;
+  find(wireId: string, cwd?: string, about?: JsonObject, asked?: Asked): Promise<SessionKey>;
+  /** The session bound earlier, if it can still be used. */
+  earlier(wireId: string): Promise<SessionKey | undefined>;
   close(wireId: string): Promise<void>;
   discard(made: Omit<SessionKey, 'wireId'>): Promise<void>;
 }
+
+/** Called with the id of the question whether a session may be opened. */
+export type Asked = (askId: string) => void;
 
 export interface SessionKeysDeps {
   readonly bridge: Bridge;
@@ -44,11 +55,13 @@ export interface SessionKeysDeps {
   readonly cwd: string;
   /** The persona of every session created here. */
   readonly persona?: string | undefined;
+  /** Called with every session that can be used on this connection. */
+  readonly opened: (sessionKey: SessionKey) => void;
 }
 
 const PROTOCOL = 'acp';
 
-export function createSessionKeys({ bridge, person, name, cwd: here, persona }: SessionKeysDeps): SessionKeys {
+export function createSessionKeys({ bridge, person, name, cwd: here, persona, opened }: SessionKeysDeps): SessionKeys {
   const scope = `relay:${name}`;
   const known = new Map<string, SessionKey>();
   const finding = new Map<string, Promise<SessionKey>>();
@@ -83,17 +96,19 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
     return found;
   }
 
-  async function create(cwd = here, about: JsonObject = {}): Promise<Omit<SessionKey, 'wireId'>> {
+  async function create(cwd = here, about: JsonObject = {}, asked?: Asked): Promise<Omit<SessionKey, 'wireId'>> {
     const workspaceId = await workspace(cwd);
     const metadata = { acp: { ...about, agent: name, cwd } };
     const body = { workspace_id: workspaceId, ...(persona && { persona_id: persona }), metadata };
-    const { resource } = await bridge.submit({ kind: 'session.create', actor: person, body });
+    const command = { kind: 'session.create', actor: person, body, ...(asked && { asked }) } as const;
+    const { resource } = await bridge.submit(command);
     return placed(resource.id, workspaceId, cwd);
   }
 
   function bind(wireId: string, made: Omit<SessionKey, 'wireId'>) {
     const sessionKey: SessionKey = { ...made, wireId };
     known.set(wireId, sessionKey);
+    opened(sessionKey);
     return { sessionKey, bound: nameIt(wireId, made.sessionId) };
   }
 
@@ -108,20 +123,27 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
     }
   }
 
-  async function look(wireId: string, cwd: string, about: JsonObject): Promise<SessionKey> {
+  async function earlier(wireId: string): Promise<SessionKey | undefined> {
+    const open = known.get(wireId);
+    if (open) return open;
     let last: (Session & Row) | undefined;
     for (let count = 1; ; count += 1) {
       const to = await bridge.bound(PROTOCOL, scope, `session:${wireId}${count === 1 ? '' : `#${count}`}`);
       if (!to) break;
       last = await bridge.view<Session & Row>(person, 'session', to.id);
     }
-    if (last && last.state !== 'CLOSED' && last.state !== 'FAILED') {
-      const was = textOf(within(last.metadata, 'acp', 'cwd')) ?? cwd;
-      const sessionKey: SessionKey = { ...placed(last.id, last.workspace_id, was), wireId };
-      known.set(wireId, sessionKey);
-      return sessionKey;
-    }
-    const { sessionKey, bound } = bind(wireId, await create(cwd, about));
+    if (!last || last.state === 'CLOSED' || last.state === 'FAILED') return undefined;
+    const was = textOf(within(last.metadata, 'acp', 'cwd')) ?? here;
+    const sessionKey: SessionKey = { ...placed(last.id, last.workspace_id, was), wireId };
+    known.set(wireId, sessionKey);
+    opened(sessionKey);
+    return sessionKey;
+  }
+
+  async function look(wireId: string, cwd: string, about: JsonObject, asked?: Asked): Promise<SessionKey> {
+    const before = await earlier(wireId);
+    if (before) return before;
+    const { sessionKey, bound } = bind(wireId, await create(cwd, about, asked));
     await bound;
     return sessionKey;
   }
@@ -130,11 +152,13 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
     workspace,
     create,
     bind,
+    earlier,
     known: (wireId) => known.get(wireId),
-    find(wireId, cwd = here, about = {}) {
+    ofSession: (id) => [...known.values()].find(({ sessionId }) => sessionId === id),
+    find(wireId, cwd = here, about = {}, asked) {
       const sessionKey = known.get(wireId);
       if (sessionKey) return Promise.resolve(sessionKey);
-      const found = finding.get(wireId) ?? look(wireId, cwd, about).finally(() => finding.delete(wireId));
+      const found = finding.get(wireId) ?? look(wireId, cwd, about, asked).finally(() => finding.delete(wireId));
       finding.set(wireId, found);
       return found;
     },
@@ -151,7 +175,15 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona }: 
 }
 
 function placed(sessionId: string, workspaceId: string, cwd: string): Omit<SessionKey, 'wireId'> {
-  return { sessionId, workspaceId, cwd, mode: undefined, modeOptions: [], spent: NOTHING_SPENT, replaying: false };
+  const unknown = {
+    mode: undefined,
+    modeOptions: [],
+    spent: NOTHING_SPENT,
+    untold: [],
+    replaying: false,
+    forgotten: false,
+  };
+  return { sessionId, workspaceId, cwd, ...unknown };
 }
 
 /** Reads modes and options from the result of new, load and resume. */

@@ -4,7 +4,8 @@
  */
 
 import { MODE_TIERS } from '../../../../mappings/acp.ts';
-import { type Actor, asText, Fault, type Ids, type JsonObject } from '../../../../src/index.ts';
+import { type Actor, asText, type Bridge, Fault, type Ids, type JsonObject } from '../../../../src/index.ts';
+import { refusedActText } from '../../refusals.ts';
 import { compact, listOf, lookup, objectOf, textOf, within } from '../../shapes.ts';
 import { type Questions, readOwn } from '../editor-view/questions.ts';
 import { encode, encodeError, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
@@ -12,7 +13,8 @@ import { withMore } from '../frames/members.ts';
 import type { Wires } from '../frames/pending.ts';
 import { failedRequest, refusedError } from '../frames/refusals.ts';
 import type { GatewayToolServer } from '../settings.ts';
-import { learnModes, type SessionKey, type SessionKeys } from './session-keys.ts';
+import type { RestoredSessions, Restores } from './restored-sessions.ts';
+import { type Asked, learnModes, type SessionKey, type SessionKeys } from './session-keys.ts';
 import type { Turn, Turns } from './turns.ts';
 
 export interface Sessions {
@@ -27,7 +29,11 @@ export interface Sessions {
 }
 
 export interface SessionsDeps {
+  readonly bridge: Bridge;
   readonly person: Actor;
+  readonly name: string;
+  /** Whether the editor can show forms. */
+  readonly forms: () => boolean;
   readonly ids: Ids;
   readonly wires: Wires;
   readonly sessionKeys: SessionKeys;
@@ -36,10 +42,26 @@ export interface SessionsDeps {
   /** Added to every session; servers that the agent does not support are left out. */
   readonly mcpServers: () => readonly GatewayToolServer[];
   readonly stop: (turn: Turn) => void;
+  readonly restores: () => Restores;
+  readonly restored: RestoredSessions;
 }
 
 export function createSessions(deps: SessionsDeps): Sessions {
-  const { person, ids, wires, sessionKeys, turns, questions, mcpServers, stop } = deps;
+  const {
+    bridge,
+    person,
+    name,
+    forms,
+    ids,
+    wires,
+    sessionKeys,
+    turns,
+    questions,
+    mcpServers,
+    stop,
+    restores,
+    restored,
+  } = deps;
 
   async function open(request: Request): Promise<void> {
     const params = paramsOf(request);
@@ -50,16 +72,53 @@ export function createSessions(deps: SessionsDeps): Sessions {
       roots: params.additionalDirectories,
     });
     const named = request.method === 'session/load' || request.method === 'session/resume';
+    const question = opening(request);
     try {
-      if (named) await again(request, await sessionKeys.find(asText(params.sessionId), cwd, about));
-      else await fresh(request, cwd, about);
+      if (named) await again(request, cwd, about, question.asked);
+      else await fresh(request, await sessionKeys.create(cwd, about, question.asked));
     } catch (thrown) {
       wires.editor.send(failedRequest(idOf(request), thrown));
+    } finally {
+      question.over();
     }
   }
 
-  async function fresh(request: Request, cwd: string | undefined, about: JsonObject): Promise<void> {
-    const made = await sessionKeys.create(cwd, about);
+  /**
+   * The question whether a session may be opened. The editor has no session to show it in, so it is a form about the editor's
+   * own request; where the editor has no forms, it is answered elsewhere, and the request waits.
+   */
+  function opening(request: Request) {
+    let shown: string | undefined;
+    return {
+      asked(ask_id: string): void {
+        if (!forms()) return;
+        const { cwd } = paramsOf(request);
+        const params = {
+          mode: 'form',
+          requestId: request.message.id ?? null,
+          message: `May the agent ${name} open a session in ${asText(cwd ?? 'this directory')}? (${request.method})`,
+          requestedSchema: {
+            type: 'object',
+            properties: { allow: { type: 'boolean', title: 'Open the session' } },
+            required: ['allow'],
+          },
+        };
+        shown = wires.put('elicitation/create', params, ({ message }) => {
+          const approved =
+            within(message, 'result', 'action') === 'accept' && within(message, 'result', 'content', 'allow') === true;
+          const reason = approved ? {} : { reason: 'said no in the editor' };
+          const body = { ask_id, approved, ...reason };
+          // Another answer may have been first; then that one counts.
+          bridge.submit({ kind: 'ask.answer', actor: { ...person, interactive: true }, body }).catch(() => {});
+        });
+      },
+      over(): void {
+        if (shown) wires.withdraw(shown);
+      },
+    };
+  }
+
+  async function fresh(request: Request, made: Omit<SessionKey, 'wireId'>): Promise<void> {
     const answered = ({ line, message }: Response) => {
       const wireId = textOf(within(message, 'result', 'sessionId'));
       if (!wireId) {
@@ -78,9 +137,22 @@ export function createSessions(deps: SessionsDeps): Sessions {
     wires.agent.send(offering(request, made.sessionId));
   }
 
-  async function again(request: Request, sessionKey: SessionKey): Promise<void> {
+  /** The agent restores what it can; where it cannot, or no longer knows the session, the log does. */
+  async function again(request: Request, cwd: string | undefined, about: JsonObject, asked: Asked): Promise<void> {
+    const wireId = asText(paramsOf(request).sessionId);
+    const known = await sessionKeys.earlier(wireId);
+    const { load, resume } = restores();
+    if (!(request.method === 'session/load' ? load : resume)) {
+      if (known) return await restored.restore(request, known);
+      throw new Fault('not_found', `there is no session ${wireId.slice(0, 100)}, and the agent cannot restore one`);
+    }
+    const sessionKey = known ?? (await sessionKeys.find(wireId, cwd, about, asked));
     const answered = ({ line, message }: Response) => {
       sessionKey.replaying = false;
+      if (known && objectOf(message.error)) {
+        restored.restore(request, known).catch((thrown) => wires.editor.send(failedRequest(idOf(request), thrown)));
+        return;
+      }
       learnModes(sessionKey, message.result);
       wires.editor.send(line);
     };
@@ -153,7 +225,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
         },
       );
       expectation.done();
-      if (done.kind === 'refused') return refuse(request, sessionKey, done.reason);
+      if (done.kind === 'refused') return refuse(request, sessionKey, refusedActText(done));
       if (!response) throw new Fault('client_closed', 'stopped before the agent received the request');
       if (done.result.status === 'ok') sessionKey.mode = to;
       wires.editor.send(response.line);

@@ -21,7 +21,7 @@ import { type Cards, createCards } from '../editor-view/tool-cards.ts';
 import { createTurnRecorder, type TurnRecorder } from '../from-agent/turn-recorder.ts';
 import { createPulse, type Pulse } from './activity.ts';
 import type { SessionKey } from './session-keys.ts';
-import type { StartedWork, WrappedAgent } from './wrapped-agent.ts';
+import type { StartedWork, TurnWork, WrappedAgent } from './wrapped-agent.ts';
 
 export interface Turn {
   /** Prompts may join a turn that a prompt began; a turn for a single request ends with it. */
@@ -61,13 +61,19 @@ export interface TurnOpening {
   /** A question was opened, or closed, in the log. */
   asked(ask: AskRecord, turn: Turn): void;
   answered(askId: string, state: string, turn: Turn): void;
+  /** A message for the turn, from another client. */
+  steered?(message: JsonObject, turn: Turn): void;
   /** The task was canceled: by the person here, by another client, or by the gateway. */
   stopped(turn: Turn): void;
 }
 
+type TurnEvents = 'asked' | 'answered' | 'stopped' | 'steered' | 'actor';
+
 export interface Turns {
   /** Resolves when the gate accepts it; otherwise throws a fault with the reason. */
   open(sessionKey: SessionKey, opening: TurnOpening): Promise<Turn>;
+  /** A turn for a task that another client submitted; the work is begun by the process that runs the task. */
+  adopt(sessionKey: SessionKey, taskId: string, opening: Pick<TurnOpening, TurnEvents>): { turn: Turn; work: TurnWork };
   /** The turn that the last prompt of this agent session began, if it still runs. */
   running(wireId: string): Turn | undefined;
   /** The last ended turn of this agent session, for late updates. */
@@ -94,7 +100,7 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
   const unended = new Set<Turn>();
   const last = new LruMap<string, Begun>(MOST_LAST);
 
-  async function open(sessionKey: SessionKey, opening: TurnOpening): Promise<Turn> {
+  function make(sessionKey: SessionKey, kind: Turn['kind'], opening: Pick<TurnOpening, TurnEvents>) {
     let begin: (begun: Begun) => void = () => {};
     let never: (why: Fault) => void = () => {};
     let end: (end: End) => void = () => {};
@@ -116,7 +122,7 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
     task.catch(() => {});
     const state = { live: undefined as Begun | undefined, finished: false };
     const turn: Turn = {
-      kind: opening.kind,
+      kind,
       sessionKey,
       task,
       begun,
@@ -139,7 +145,7 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
         return state.finished;
       },
     };
-    agent.expect(task, {
+    const work: TurnWork = {
       async begin(options) {
         const recorder = createTurnRecorder({
           ...options,
@@ -160,13 +166,29 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
       stop: () => {
         if (!state.finished) opening.stopped(turn);
       },
-    });
-    if (opening.kind === 'prompt') current.set(sessionKey.wireId, turn);
+      steer: (message) => opening.steered?.(message, turn),
+    };
+    if (kind === 'prompt') current.set(sessionKey.wireId, turn);
     unended.add(turn);
     const forget = () => {
       unended.delete(turn);
       leave(turn);
     };
+    function accepted(taskId: string): void {
+      accept(taskId);
+      watch(turn, taskId, opening).then((last) => {
+        agent.forget(taskId);
+        forget();
+        never(new Fault('policy_violation', asText(last?.payload.reason ?? 'the work ended before it began')));
+        close(last);
+      });
+    }
+    return { turn, work, task, forget, refuse, accepted };
+  }
+
+  async function open(sessionKey: SessionKey, opening: TurnOpening): Promise<Turn> {
+    const { turn, work, task, forget, refuse, accepted } = make(sessionKey, opening.kind, opening);
+    agent.expect(task, work);
     try {
       const { resource } = await bridge.submit({
         kind: 'task.submit',
@@ -179,13 +201,7 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
           metadata: { acp: { ...opening.about, session_id: sessionKey.wireId } },
         },
       });
-      accept(resource.id);
-      watch(turn, resource.id, opening).then((last) => {
-        agent.forget(resource.id);
-        forget();
-        never(new Fault('policy_violation', asText(last?.payload.reason ?? 'the work ended before it began')));
-        close(last);
-      });
+      accepted(resource.id);
       return turn;
     } catch (cause) {
       refuse(cause);
@@ -203,7 +219,11 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
   }
 
   /** Follows the task in the log, wherever its events come from. */
-  async function watch(turn: Turn, taskId: string, opening: TurnOpening): Promise<CoreEvent | undefined> {
+  async function watch(
+    turn: Turn,
+    taskId: string,
+    opening: Pick<TurnOpening, TurnEvents>,
+  ): Promise<CoreEvent | undefined> {
     const stop = new AbortController();
     try {
       const from = { stream: { of: 'task', id: taskId } as const };
@@ -225,6 +245,11 @@ export function createTurns({ bridge, agent, name, log, thoughts }: TurnsDeps): 
 
   return {
     open,
+    adopt(sessionKey, taskId, opening) {
+      const { turn, work, accepted } = make(sessionKey, 'prompt', opening);
+      accepted(taskId);
+      return { turn, work };
+    },
     running: (wireId) => current.get(wireId),
     last: (wireId) => last.get(wireId),
     leave,

@@ -2,7 +2,7 @@
  * The agent behind a relay, as a backend: its only work is the turns that its own editor began. A turn registers with the
  * promise of its task id before the task is submitted, because core may start the work before the submission resolves.
  */
-import { type AgentBackend, type End, Fault, type Sink } from '../../../../src/index.ts';
+import { type AgentBackend, type End, Fault, type JsonObject, type Sink, type Work } from '../../../../src/index.ts';
 
 export interface StartedWork {
   readonly taskId: string;
@@ -15,6 +15,8 @@ export interface StartedWork {
 export interface TurnWork {
   begin(work: StartedWork): Promise<End>;
   stop(): void;
+  /** A message for the work in progress, from another client. */
+  steer?(message: JsonObject): void;
 }
 
 export interface WrappedAgent {
@@ -22,27 +24,37 @@ export interface WrappedAgent {
   /** Does this work for the task, whose id is known once the task is accepted. */
   expect(task: Promise<string>, work: TurnWork): void;
   forget(taskId: string): void;
+  /** How work is done that another client gave to the agent; undefined when its session is not open here. */
+  foreign(begin: (work: Work) => TurnWork | undefined): void;
 }
 
 export function createWrappedAgent(name: string): WrappedAgent {
   const expected = new Map<string, TurnWork>();
   const submitting = new Set<Promise<void>>();
 
+  let others: (work: Work) => TurnWork | undefined = () => undefined;
+
   /** A task that no turn of this process submitted was given to the agent by another client. */
-  async function workOf(taskId: string): Promise<TurnWork> {
-    while (!expected.has(taskId) && submitting.size > 0) await Promise.race(submitting);
-    const work = expected.get(taskId);
-    if (!work) throw new Fault('upstream_unavailable', 'only the editor of this agent can give it work');
-    return work;
+  async function workOf(work: Work): Promise<TurnWork> {
+    const { id } = work.task;
+    while (!expected.has(id) && submitting.size > 0) await Promise.race(submitting);
+    const found = expected.get(id) ?? others(work);
+    if (!found) throw new Fault('upstream_unavailable', 'the session is not open in the editor of this agent');
+    return found;
   }
 
   return {
     backend: {
       name,
       abilities: { resume: false, evidence: 'asked' },
-      async start({ task, awaiting = async () => false }, sink, signal) {
-        const work = await workOf(task.id);
-        return { done: work.begin({ taskId: task.id, sink, signal, awaiting }), stop: async () => work.stop() };
+      async start(taskWork, sink, signal) {
+        const { task, awaiting = async () => false } = taskWork;
+        const work = await workOf(taskWork);
+        return {
+          done: work.begin({ taskId: task.id, sink, signal, awaiting }),
+          stop: async () => work.stop(),
+          steer: (message) => work.steer?.(message),
+        };
       },
     },
     expect(task, work) {
@@ -55,5 +67,8 @@ export function createWrappedAgent(name: string): WrappedAgent {
       submitting.add(known);
     },
     forget: (taskId) => void expected.delete(taskId),
+    foreign(begin) {
+      others = begin;
+    },
   };
 }

@@ -27,7 +27,7 @@ const CAPABILITIES = [
 ];
 
 export function discoveryRoutes(context: RouteContext): Pick<Routes, Ids> {
-  const { metrics, deps } = context;
+  const { bridge, metrics, deps } = context;
   /** How long events can be read and tasks replayed. Receipts are kept forever. */
   const retention = () => {
     const ms = deps.retentionMs?.();
@@ -100,7 +100,7 @@ export function discoveryRoutes(context: RouteContext): Pick<Routes, Ids> {
       return { body: { ok, status: ok ? 'ok' : 'unavailable', version: VERSION, dependencies } };
     },
     getMetrics: async ({ actor }) => ({
-      bytes: metrics.text(await context.bridge.serverStates(actor)),
+      bytes: metrics.text(bridge.toolCalls(), await bridge.serverStates(actor)),
       type: 'text/plain; version=0.0.4; charset=utf-8',
     }),
   };

@@ -7,7 +7,6 @@ import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { CODES, META, methodRow } from '../../../../mappings/mcp.ts';
 import { Fault, type Json, type JsonObject } from '../../../../src/index.ts';
-import type { StopSignal } from '../../../../src/transport/light-abort-signal.ts';
 import { readLines } from '../../../../src/transport/ndjson/ndjson.ts';
 import {
   type Incoming,
@@ -71,13 +70,13 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
     settle = resolve;
   });
 
-  async function firstSend(outgoing: Outgoing, signal: StopSignal, options?: SendOptions): Promise<Incoming> {
+  async function firstSend(outgoing: Outgoing, signal: AbortSignal, options?: SendOptions): Promise<Incoming> {
     opening ??= remote.connections.open();
     line ??= await opening;
     return await line.send(outgoing, signal, options);
   }
 
-  function send(outgoing: Outgoing, signal: StopSignal, options?: SendOptions): Promise<Incoming> {
+  function send(outgoing: Outgoing, signal: AbortSignal, options?: SendOptions): Promise<Incoming> {
     return line ? line.send(outgoing, signal, options) : firstSend(outgoing, signal, options);
   }
 
@@ -93,7 +92,7 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
 
   async function post(
     frame: JsonObject,
-    signal: StopSignal,
+    signal: AbortSignal,
     more?: Readonly<Record<string, string>>,
     options?: SendOptions,
   ): Promise<Incoming> {
@@ -143,7 +142,7 @@ export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): Http
     }
   }
 
-  async function resume(last: string | undefined, signal: StopSignal): Promise<IncomingStream | undefined> {
+  async function resume(last: string | undefined, signal: AbortSignal): Promise<IncomingStream | undefined> {
     const more = { accept: 'text/event-stream', ...(last !== undefined && { 'last-event-id': last }) };
     const headers = common(await remote.headers(), more);
     const answer = await send({ method: 'GET', path, headers }, signal).catch(() => undefined);
@@ -321,7 +320,7 @@ const TROUBLES: Readonly<Record<string, string>> = {
 };
 
 /** Resolves after this time, or when a signal fires. */
-function pause(ms: number, ...signals: readonly StopSignal[]): Promise<void> {
+function pause(ms: number, ...signals: readonly AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
     const over = () => {
       clearTimeout(timer);
@@ -340,7 +339,7 @@ function tooMuch(limit: number): Fault {
   return new Fault('upstream_unavailable', `the server answered with more than ${limit} bytes`);
 }
 
-function unreached(cause: unknown, signal: StopSignal): Fault {
+function unreached(cause: unknown, signal: AbortSignal): Fault {
   if (signal.aborted) return new Fault('client_closed', 'the request was given up');
   const { code = '', name } = (cause ?? {}) as { code?: string; name?: string };
   const known = TROUBLES[name === 'HTTPParserError' ? name : code];

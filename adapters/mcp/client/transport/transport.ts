@@ -1,10 +1,9 @@
 /** The interface of a connection to one server: requests, the frames that arrive with them, and frames that belong to none. */
 import type { JsonObject } from '../../../../src/index.ts';
-import type { StopSignal } from '../../../../src/transport/light-abort-signal.ts';
 import type { FrameOutcome, Id, Notice, Request } from '../../frames.ts';
 
 export interface Sending {
-  readonly signal: StopSignal;
+  readonly signal: AbortSignal;
   readonly headers?: Readonly<Record<string, string>>;
   /** Receives frames that arrive while this request is under way and belong to it. */
   received(frame: Notice | Request): void;

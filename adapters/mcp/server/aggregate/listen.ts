@@ -1,7 +1,6 @@
 /** `subscriptions/listen` at the common address: the address announces list changes itself, servers announce resources and tasks. */
 import { CHANGES, META } from '../../../../mappings/mcp.ts';
 import { isObject, type Json, type JsonObject } from '../../../../src/index.ts';
-import type { StopSignal } from '../../../../src/transport/light-abort-signal.ts';
 import { type FrameOutcome, metaOf, type Notice, notice, type Request } from '../../frames.ts';
 import type { Caller } from '../caller.ts';
 import type { ListChanges } from '../list-changes.ts';
@@ -80,7 +79,7 @@ function gathered(subjects: readonly Subject[], name: (subject: Subject) => Json
   return Object.fromEntries(lists.filter(([, names]) => names!.length > 0));
 }
 
-function gone(signal: StopSignal): Promise<void> {
+function gone(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

@@ -9,6 +9,7 @@ import {
   asText,
   type Bridge,
   isObject,
+  isReworded,
   type Json,
   type JsonObject,
   mostOf,
@@ -176,7 +177,8 @@ function toTool(name: string, skill: Skill, { era, tasks }: Caller): JsonObject 
     inputSchema: (skill.input_schema ?? { type: 'object' }) as JsonObject,
   };
   const execution = said ?? (tasks && executionOf(skill));
-  return { ...tool, ...(era === 'legacy' && execution && { execution }), name } as JsonObject;
+  const described = isReworded(skill) && { description: skill.description };
+  return { ...tool, ...described, ...(era === 'legacy' && execution && { execution }), name } as JsonObject;
 }
 
 function mcpOf({ metadata }: Skill): { readonly raw?: JsonObject; readonly tasks?: boolean } {

@@ -3,6 +3,7 @@
  * a request whose headers do not is refused before the server is asked.
  */
 
+import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import { CODES, META, MODERN, MODERN_STATUS, methodRow } from '../../../../mappings/mcp.ts';
@@ -10,7 +11,6 @@ import { asFault, asText, Fault, isObject, type JsonObject, type Logger } from '
 import { readJson } from '../../../../src/transport/http/body.ts';
 import { timesSent } from '../../../../src/transport/http/headers.ts';
 import { isStrictId } from '../../../../src/transport/json-rpc/messages.ts';
-import { Stop, type StopSignal } from '../../../../src/transport/light-abort-signal.ts';
 import { traceMembers, traceParentOf } from '../../../../src/transport/outbound/trace-context.ts';
 import { openSse, type SseStream, sseFrame } from '../../../../src/transport/sse/write.ts';
 import { clientFrameTrouble } from '../../frame-rules.ts';
@@ -107,7 +107,7 @@ export function createHttpHandler({ bodyLimit, ...options }: HttpHandlerOptions)
       return;
     }
     const { code, message } = trouble.error;
-    const caller = callerOf(frame, request, who, { gone: new Stop(), send() {} });
+    const caller = callerOf(frame, request, who, { gone: new AbortController().signal, send() {} });
     await who.handler.refuse(frame, message, caller).catch((cause) => {
       options.log.warn({ err: cause }, 'a refused frame could not be written down');
     });
@@ -157,11 +157,13 @@ interface Reply {
   send(frame: Frame): void;
   finish(id: Id, outcome: FrameOutcome, status: number): void;
   /** Fires when the client has disconnected. */
-  readonly gone: StopSignal;
+  readonly gone: AbortSignal;
 }
 
 function createReply(response: ServerResponse, silenceMs: number): Reply {
-  const gone = new Stop();
+  const gone = new AbortController();
+  // One request may ask many servers, and each listens.
+  setMaxListeners(0, gone.signal);
   let stream: SseStream | undefined;
   let over = false;
   const timer = setTimeout(streaming, silenceMs).unref();
@@ -182,7 +184,7 @@ function createReply(response: ServerResponse, silenceMs: number): Reply {
   });
 
   return {
-    gone,
+    gone: gone.signal,
     send(frame) {
       if (!over && !response.destroyed) streaming().write(sseFrame({ event: 'message', data: JSON.stringify(frame) }));
     },

@@ -44,11 +44,12 @@ export async function a2a(command: readonly string[], options: A2aOptions): Prom
     throw cause;
   });
   const credentials = gateway.token ? `token ${gateway.token}` : 'API keys and OAuth2 tokens only';
+  const { url } = gateway.deps.http;
   process.stdout.write(
     [
-      `${name} is an A2A agent at ${gateway.url}/a2a/${name}  (${credentials})`,
-      `Agent card: ${gateway.url}/.well-known/agent-card.json  Log: ${config.dataDir}`,
-      `questions can be answered by the peer, or with: ${calledAgain(options)} approve`,
+      `${name} is an A2A agent at ${url}/a2a/${name}  (${credentials})`,
+      `Agent card: ${url}/.well-known/agent-card.json  Log: ${config.dataDir}`,
+      `Approvals: ${calledAgain(options)} approvals`,
       '',
     ].join('\n'),
   );

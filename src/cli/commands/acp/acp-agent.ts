@@ -1,12 +1,14 @@
 /**
  * `tollbridge acp-agent`: an editor starts this as its agent, and the configured agent does the work, whatever protocol
- * it speaks. It shares the log with other processes on the same data directory, and opens no port and no door but the
- * editor's own.
+ * it speaks. The section `doors.acp` applies, and the command line wins over it. It shares the log with other processes
+ * on the same data directory, and opens no port and no door but the editor's own.
  * Nothing but the protocol goes to standard output.
  */
 import { acp } from '../../../../adapters/acp/index.ts';
 import { adapters } from '../../../../adapters/index.ts';
+import { Fault } from '../../../model/faults.ts';
 import { startGateway } from '../../../runtime/gateway.ts';
+import { mountsOf } from '../../../runtime/mounts/mounts.ts';
 import { superviseIn } from '../../../transport/process/supervision.ts';
 import { type CommonOptions, configFrom, localActor } from '../../context.ts';
 
@@ -20,6 +22,13 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   process.stdout.removeAllListeners('error');
   // Where the configured gateway listens, and who may reach it there, is not about this process.
   const config = await configFrom(common, { host: '127.0.0.1', port: 0 });
+  const own = mountsOf(config, adapters).doors.find(({ name }) => name === acp.name);
+  if (!own || own.shut) {
+    throw new Fault(
+      'invalid_request',
+      'doors.acp is false in the configuration: take that line out to serve an editor',
+    );
+  }
   const doors = Object.fromEntries(adapters.map(({ name }) => [name, false as const]));
   const gateway = await startGateway({ ...config, doors }, { recoversOrphans: false, listens: false });
   const endSupervision = superviseIn(config.dataDir);
@@ -27,7 +36,7 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   try {
     const door = acp.parts.door.open(
-      { ...(agent && { agent }), ...(persona && { persona }) },
+      { ...own.section, ...(agent && { agent }), ...(persona && { persona }) },
       { ...gateway.deps, name: 'acp' },
     );
     await door.serve?.(gateway.core.bridge, {

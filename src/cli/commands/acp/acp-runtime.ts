@@ -3,6 +3,7 @@
 import { acp as adapter } from '../../../../adapters/acp/index.ts';
 import type { Link } from '../../../../adapters/acp/relay/index.ts';
 import type { OpenRelay } from '../../../ports/index.ts';
+import type { Config } from '../../../runtime/config/config.ts';
 import { openAt } from '../../../runtime/config/document.ts';
 import { createRuntime, createSurroundings } from '../../../runtime/create-runtime.ts';
 import { createLogger } from '../../../runtime/logger.ts';
@@ -21,7 +22,7 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
   const config = await configFrom(options);
   await requireUsable(config.dataDir);
   const section = sectionFrom(config, options);
-  const name = options.name ?? commandName(command, 'agent');
+  const name = options.name ?? nameOf(await link.agentName, command, config);
   const runtime = await createRuntime(config, {
     ...createSurroundings(createLogger),
     name: 'acp',
@@ -45,4 +46,13 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
     await close();
     throw cause;
   }
+}
+
+/**
+ * The agent's name for itself. The names of agents in the configuration are not for it to take: rules may be about them, and
+ * then it is called after its command, as it is when it says nothing.
+ */
+function nameOf(said: string | undefined, command: readonly string[], { agents }: Config): string {
+  const name = said === undefined ? undefined : commandName([said.toLowerCase().slice(0, 80)], 'agent');
+  return name === undefined || Object.hasOwn(agents, name) ? commandName(command, 'agent') : name;
 }

@@ -10,7 +10,7 @@ export function addAcp(program: Command): void {
     .description('put the gateway between an editor and its ACP agent: tollbridge acp -- COMMAND')
     .usage('[options] -- <command...>')
     .argument('<command...>', "the agent's command, after --")
-    .option('--name <name>', 'name of the agent in rules and the log (default: its command)')
+    .option('--name <name>', 'name of the agent in rules and the log (default: its own name for itself)')
     .option('--hide-always', 'hide "always allow" options, after which the agent would no longer ask')
     .option('--no-hide-always', 'show them, even if the configuration hides them')
     .option('--blocked-terminal <how>', 'answer to a blocked terminal request: exit126 or error')

@@ -18,7 +18,7 @@ export async function grantFor(
     throw new Fault('invalid_request', `--for takes "session" or a time such as 30m, 2h or 1d, and not ${wanted}`);
   if (ask.kind !== 'approval' || !tool || !actor)
     throw new Fault('invalid_request', 'only the use of a tool can be approved for longer than once');
-  // Whoever approves in a session that has read untrusted content was told so; a grant given before that does not cover it.
+  // Given in a session that has read untrusted content, it covers such sessions; given before that, it does not.
   const tainted = (await store.get<Row>('taint', ask.session_id)) !== undefined;
   const until = ms === undefined ? null : new Date(Date.parse(now) + ms).toISOString();
   return {

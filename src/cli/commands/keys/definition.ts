@@ -18,6 +18,7 @@ export function addKeys(program: Command): void {
     .option('--tenant <id>', 'limit the key to this tenant')
     .option('--workspace <id...>', 'limit the key to these workspaces')
     .option('--door <door...>', 'limit the key to these doors: harn, acp, mcp, a2a, ahp, runs')
+    .option('--agent <agent...>', 'limit the key to these agents; others do not exist for it')
     .option('--scope <scope...>', "scopes such as tasks:write, receipts:read, or '*'; added to those of --for")
     .option('--expires <when>', '30d, 12h, or a date')
     .option('--json', 'one JSON object that includes the key')

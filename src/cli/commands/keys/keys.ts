@@ -18,6 +18,7 @@ export interface NewKeyOptions extends KeyOptions {
   readonly scope?: readonly string[];
   readonly for?: string;
   readonly door?: readonly string[];
+  readonly agent?: readonly string[];
   readonly expires?: string;
 }
 
@@ -50,6 +51,7 @@ export async function createKey(name: string, options: NewKeyOptions): Promise<v
       ...(tenant && { tenant_id: tenant }),
       ...(workspace && { workspaces: [...workspace] }),
       ...(doors && { doors: [...doors] }),
+      ...(options.agent && { agents: [...options.agent] }),
     },
     ...(options.for && { preset: options.for }),
     ...(expires && { expires_at: expiryOf(expires) }),
@@ -105,6 +107,7 @@ function line({ id, name, state, actor, preset, expires_at }: ApiKey): string {
     `at ${actor.doors ? actor.doors.join(' ') : 'every door'}`,
     all ? "sees others' work" : 'sees its own work',
     ...(actor.tenant_id ? [`tenant ${actor.tenant_id}`] : []),
+    ...(actor.agents ? [`agents ${actor.agents.join(' ')}`] : []),
     ...(actor.workspaces ? [`workspaces ${actor.workspaces.join(' ') || 'none'}`] : []),
     ...(expires_at ? [`until ${expires_at}`] : []),
   ];

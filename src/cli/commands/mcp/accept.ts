@@ -9,6 +9,7 @@ import { bodyOf, differences, type PinBody, pendingOf, pinId } from '../../../co
 import { Fault } from '../../../model/faults.ts';
 import type { Skill } from '../../../model/resources.ts';
 import type { JsonObject } from '../../../model/schema.ts';
+import { everyRow } from '../../../model/values/every-row.ts';
 import type { Effect } from '../../../model/words.ts';
 import type { Bridge, Row } from '../../../ports/index.ts';
 import { comparableHash } from '../../../receipt/seal/canonical-json.ts';
@@ -159,10 +160,7 @@ export async function listPins(options: CommonOptions & { readonly json?: boolea
 
 async function allPins(bridge: Bridge): Promise<readonly Pin[]> {
   const found: Pin[] = [];
-  for (let after: string | undefined; ; ) {
-    const page = await bridge.list<Pin>(localActor(), { object: 'skill', limit: 200, ...(after && { after }) });
-    found.push(...page.data.filter(({ metadata }) => metadata.pinned === true));
-    if (!page.next) return found;
-    after = page.next;
-  }
+  const all = everyRow((paging) => bridge.list<Pin>(localActor(), { object: 'skill', ...paging }));
+  for await (const pin of all) if (pin.metadata.pinned === true) found.push(pin);
+  return found;
 }

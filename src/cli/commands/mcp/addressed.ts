@@ -5,6 +5,7 @@
 import type { UpstreamConfig } from '../../../../adapters/mcp/index.ts';
 import { SHORTEST_SECRET } from '../../../auth/vaults.ts';
 import { Fault } from '../../../model/faults.ts';
+import { own } from '../../../model/values/own.ts';
 import type { Config } from '../../../runtime/config/config.ts';
 
 const VAULT = 'client-settings';
@@ -36,7 +37,7 @@ export function addressedUpstream(
   const headers: Record<string, string> = {};
   const secrets: Record<string, string> = {};
   for (const [header, variable] of headerEnv.map(parts)) {
-    const value = env[variable];
+    const value = own(env, variable);
     if (value === undefined) throw new Fault('invalid_request', `${variable} is not set, which ${header} is to hold`);
     // Too short to be told apart from other text, so it cannot be redacted and is no secret.
     if (value.length < SHORTEST_SECRET) headers[header] = value;

@@ -74,7 +74,7 @@ function resolved(server: string, variables: Readonly<Record<string, string>>): 
     text.replace(
       /\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}|\$\{[^}]*\}/g,
       (whole, name?: string, otherwise?: string) => {
-        const found = name === undefined ? undefined : (process.env[name] ?? otherwise);
+        const found = name === undefined ? undefined : (own(process.env, name) ?? otherwise);
         if (found !== undefined) return found;
         throw new Fault(
           'invalid_request',

@@ -13,6 +13,8 @@ import { own } from '../../../model/values/own.ts';
 import type { Config } from '../../../runtime/config/config.ts';
 import { createRuntime, createSurroundings } from '../../../runtime/create-runtime.ts';
 import { createLogger } from '../../../runtime/logger.ts';
+import { exposedTools } from '../../../runtime/mounts/exposed-tools.ts';
+import { exposedOf } from '../../../runtime/mounts/mounts.ts';
 import { SESSION_VARIABLE } from '../../../transport/http/session-header.ts';
 import { clientProcess, superviseIn } from '../../../transport/process/supervision.ts';
 import { environmentInFront } from '../../child-environment.ts';
@@ -43,7 +45,9 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
     // Orphaned agent work is left to other processes; calls interrupted in a killed process are ended by the next one
     // that starts.
     settings: { recoversOrphans: false },
-    prepare: ({ deps }) => ({ tools: [adapter.parts.tools.open(upstream, { ...deps, name })] }),
+    prepare: ({ deps }) => ({
+      tools: [exposedTools(adapter.parts.tools.open(upstream, { ...deps, name }), exposedOf(config).get(name))],
+    }),
   });
   const { bridge, prepared, deps } = runtime;
   const door = adapter.parts.door.open(await runtime.section('mcp'), { ...deps, name: 'mcp' });

@@ -41,7 +41,7 @@ export async function init(where: string | undefined, command: readonly string[]
   const shown = files.map(({ text: _, ...file }) => file);
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ editor: editor.name, written, files: shown, ...(own && { config: own }) })}\n`
+      ? `${JSON.stringify({ ...inAll(editor, shown), written, files: shown, ...(own && { config: own }) })}\n`
       : aboutConfig(own) + report(editor, files, { written, changed, command, options }),
   );
 }
@@ -54,6 +54,12 @@ async function initConfig({ json }: InitOptions): Promise<void> {
       ? `${JSON.stringify({ config: own })}\n`
       : `${says}: ${tilde(own.file)}\nTo put an editor's agents behind tollbridge: ${us()} init EDITOR\n`,
   );
+}
+
+/** For programs written when an editor had one file. */
+function inAll({ name }: Editor, files: readonly Omit<FileEdit, 'text'>[]) {
+  const changes = files.flatMap((each) => each.changes);
+  return { editor: name, file: files[0]?.file, changes, left: files.flatMap((each) => each.left) };
 }
 
 interface FileEdit extends Edit {
@@ -96,23 +102,22 @@ async function editsFor(
   const found = [...edits.values()].filter(({ changes, left }) => changes.length + left.length > 0);
   if (found.length > 0 || options.undo) return found;
   const what = first.speaks === 'acp' ? 'agent' : 'server';
-  const places = [...texts.keys()].map(tilde).join(', ');
+  const files = [...texts.keys()].map(tilde).join(', ');
   throw new Fault(
     'not_found',
-    `${places} names no ${what} yet; add one with: ${us()} init ${editor.name} -- <the ${what}'s command>`,
+    `${files} names no ${what} yet; add one with: ${us()} init ${editor.name} -- <the ${what}'s command>`,
   );
 }
 
 /** With --settings, everything this editor keeps is looked for in that one file. */
 function listsOf(editor: Editor, { settings }: InitOptions): readonly [CommandList, ...CommandList[]] {
+  const at = (list: CommandList): CommandList => (settings === undefined ? list : { ...list, file: settings });
   const [first, ...more] = editor.lists(here());
-  if (settings === undefined) return [first, ...more];
-  const seen = new Set([first.path.join('\0')]);
-  const others = more.filter(({ path }) => {
-    const key = path.join('\0');
-    return !seen.has(key) && seen.add(key);
-  });
-  return [{ ...first, file: settings }, ...others.map((list) => ({ ...list, file: settings }))];
+  const key = ({ file, path }: CommandList) => [file, ...path].join('\0');
+  // A project in the home directory has the user's own file.
+  const others = new Map(more.map(at).map((list) => [key(list), list]));
+  others.delete(key(at(first)));
+  return [at(first), ...others.values()];
 }
 
 async function oursWith(options: InitOptions): Promise<readonly string[]> {

@@ -5,6 +5,7 @@ import type { A2aBackendConfig } from '../../../../adapters/a2a/client/config.ts
 import { Fault } from '../../../../src/model/faults.ts';
 import type { AgentBackend } from '../../../../src/ports/index.ts';
 import { openPeer, type Peer, speech } from '../../../support/a2a/gateway.ts';
+import { cardFor, openRawPeer } from '../../../support/a2a/peers.ts';
 import { latch, scriptedAgent, untilAborted } from '../../../support/gateway/agents.ts';
 import { kinds, of, openTestGateway, says } from '../../../support/gateway/test-gateway.ts';
 import { countingTools } from '../../../support/gateway/tools.ts';
@@ -203,5 +204,39 @@ describe('how it ends', () => {
     const events = await again.events(task.id);
     expect(textsOf(events)).toEqual(['once']);
     expect(kinds(events)).toContain('vendor.tollbridge.recovered');
+  });
+});
+
+describe('what a peer says of itself', () => {
+  const skill = { id: 'translate', name: 'Translate', description: 'Into French.', tags: ['words'], examples: ['Hi'] };
+  const publicCard = { authorization: '' };
+  const cardOf = async (peer: Peer) =>
+    (await peer.call('GET', '/a2a/peer/.well-known/agent-card.json', undefined, publicCard)).body;
+
+  test('its skills are on our card, its address is not', async () => {
+    const raw = await openRawPeer({}, (url) =>
+      cardFor(url, {
+        description: `Translates, at ${new URL(url).host}.`,
+        version: '7',
+        provider: { organization: 'Inside', url },
+        skills: [skill, { ...skill, id: 'two', tags: [], examples: [] }],
+      }),
+    );
+    const front = await openPeer({ agents: [peerAgent(raw.url)] });
+    const card = await cardOf(front);
+    expect(card.skills).toEqual([skill, { ...skill, id: 'two', tags: ['peer'], examples: undefined }]);
+    expect([card.description, card.version]).toEqual(['Translates, at peer.', '7']);
+    expect(JSON.stringify(card)).not.toContain(new URL(raw.url).host);
+    expect(card.provider).toBeUndefined();
+    // One card is read for many readers.
+    await cardOf(front);
+    expect(raw.calls.filter(({ path }) => path.includes('agent-card'))).toHaveLength(1);
+  });
+
+  test('of a peer that is not there our card says what is known', async () => {
+    const front = await openPeer({ agents: [peerAgent('http://127.0.0.1:9')] });
+    const card = await cardOf(front);
+    expect(card.skills[0].name).toBe('Run a task');
+    expect(JSON.stringify(card)).not.toContain('127.0.0.1:9');
   });
 });

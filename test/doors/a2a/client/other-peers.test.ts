@@ -11,7 +11,7 @@ import { of, openTestGateway, says, states } from '../../../support/gateway/test
 
 const FAST = { poll_ms: 5, silence_ms: 500, cancel_ms: 500 };
 
-async function runtime(url: string, more: Partial<A2aBackendConfig> = {}) {
+async function runtime(url: A2aBackendConfig['url'], more: Partial<A2aBackendConfig> = {}) {
   const deps = {
     log: { info() {}, warn() {}, error() {} },
     clock: { now: () => new Date().toISOString() },
@@ -34,6 +34,15 @@ async function runtime(url: string, more: Partial<A2aBackendConfig> = {}) {
     room,
   };
 }
+/** An address where nothing listens any more. */
+async function nobodyAt(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return `http://127.0.0.1:${port}`;
+}
+
 const status = (state: string, more: object = {}) => ({ state, timestamp: '2026-01-01T00:00:00Z', ...more });
 const task = (state: string, more: object = {}) => ({ id: 't1', contextId: 'c1', status: status(state), ...more });
 const message = (text: string, messageId = 'm1') => ({ messageId, role: 'ROLE_AGENT', parts: [{ text }] });
@@ -161,7 +170,201 @@ describe('what they say', () => {
     expect(JSON.stringify(ask?.action.claims)).toContain('log in at x');
     await at.answer(ask!.id, { approved: true });
     expect((await at.until(input.id)).status).toBe('COMPLETED');
-    expect(peer.calls.filter(({ body }) => body?.method === 'SendMessage')).toEqual([]);
+    // A peer that has not moved by itself is told, once, and is sent no credential.
+    const told = peer.calls.filter(({ body }) => body?.method === 'SendStreamingMessage').slice(1);
+    expect(told.map(({ body }) => [body.params.message.taskId, body.params.message.parts])).toEqual([
+      ['t1', [{ text: 'The authorization you asked for was given. Please continue.', mediaType: 'text/plain' }]],
+    ]);
+    const events = await at.events(input.id);
+    expect(of(events, 'tool.completed').map(({ payload }) => payload.status)).toEqual(['ok']);
+    expect(of(events, 'tool.failed')).toEqual([]);
+  });
+
+  test('an answer that comes as a message and then as an artifact is one answer', async () => {
+    const at = { taskId: 't1', contextId: 'c1' };
+    const stream = [
+      { task: task('TASK_STATE_SUBMITTED') },
+      { statusUpdate: { ...at, status: status('TASK_STATE_WORKING', { message: message('Hello, world.') }) } },
+      { artifactUpdate: { ...at, artifact: artifact('Hello, world.'), lastChunk: true } },
+      { statusUpdate: { ...at, status: status('TASK_STATE_COMPLETED') } },
+    ];
+    const peer = await openRawPeer({ SendStreamingMessage: [{ stream }] });
+    const { said, events } = await (await runtime(peer.url)).run();
+    expect(said).toEqual(['Hello, world.']);
+    expect(of(events, 'vendor.tollbridge.message_delta')).toEqual([]);
+    // The same in a snapshot, by polling.
+    const whole = task('TASK_STATE_COMPLETED', { artifacts: [artifact('Hello, world.')] });
+    const quiet = await openRawPeer({
+      SendStreamingMessage: [{ stream: stream.slice(0, 2) }],
+      SubscribeToTask: [{ error: { code: -32004, message: 'no' } }],
+      GetTask: [{ result: whole }],
+    });
+    expect((await (await runtime(quiet.url)).run()).said).toEqual(['Hello, world.']);
+    // Another text is another answer.
+    const other = [
+      ...stream.slice(0, 2),
+      { artifactUpdate: { ...at, artifact: artifact('Bye.'), lastChunk: true } },
+      stream.at(-1),
+    ];
+    const two = await openRawPeer({ SendStreamingMessage: [{ stream: other as object[] }] });
+    expect((await (await runtime(two.url)).run()).said).toEqual(['Hello, world.', 'Bye.']);
+  });
+
+  describe('a request to confirm a call', () => {
+    const call = { name: 'pay', args: { sum: 7 }, id: 'call-1' };
+    const data = {
+      id: 'confirm-1',
+      name: 'adk_request_confirmation',
+      args: { originalFunctionCall: call, toolConfirmation: { hint: 'Pay seven?', confirmed: false } },
+    };
+    const parts = [{ data, metadata: { adk_type: 'function_call', adk_is_long_running: true } }];
+    const asks = task('TASK_STATE_INPUT_REQUIRED', {
+      status: status('TASK_STATE_INPUT_REQUIRED', { message: { messageId: 'q', role: 'ROLE_AGENT', parts } }),
+    });
+    const done = task('TASK_STATE_COMPLETED', { artifacts: [artifact('paid')] });
+
+    test.each([true, false])('is put to approvers as that call, and answered as it wants: %s', async (approved) => {
+      const peer = await openRawPeer({
+        SendStreamingMessage: [{ stream: [{ task: asks }] }, { stream: [{ task: done }] }],
+        GetTask: [{ result: asks }],
+      });
+      const { at, room } = await runtime(peer.url);
+      const input = await room.task();
+      const [ask] = await at.asks(input.id);
+      expect([ask?.kind, ask?.action.tool, ask?.action.arguments]).toEqual(['approval', 'pay', { sum: 7 }]);
+      await at.answer(ask!.id, { approved });
+      expect((await at.until(input.id)).status).toBe('COMPLETED');
+      const answers = peer.calls.filter(({ body }) => body?.method === 'SendStreamingMessage').slice(1);
+      expect(answers.map(({ body }) => body.params.message.parts)).toEqual([
+        [
+          {
+            data: { id: 'confirm-1', name: 'adk_request_confirmation', response: { confirmed: approved } },
+            mediaType: 'application/json',
+            metadata: { adk_type: 'function_response' },
+          },
+        ],
+      ]);
+      const ends = (await at.events(input.id)).filter(({ event }) => /^tool\.(completed|failed)$/.test(event));
+      expect(ends.map(({ event, payload }) => [event, payload.name])).toEqual(
+        approved ? [['tool.completed', 'pay']] : [],
+      );
+    });
+  });
+
+  test('data beside a question is shown with it', async () => {
+    const parts = [{ text: 'Which of these?' }, { data: { options: ['a', 'b'] } }];
+    const asks = task('TASK_STATE_INPUT_REQUIRED', {
+      status: status('TASK_STATE_INPUT_REQUIRED', { message: { messageId: 'q', role: 'ROLE_AGENT', parts } }),
+    });
+    const peer = await openRawPeer({
+      SendStreamingMessage: [{ stream: [{ task: asks }] }],
+      GetTask: [{ result: asks }],
+    });
+    const { at, room } = await runtime(peer.url);
+    const [ask] = await at.asks((await room.task()).id);
+    expect(ask?.question).toBe('Which of these?\n{"options":["a","b"]}');
+  });
+
+  test('work that is only a text is sent as one', async () => {
+    const peer = await openRawPeer({ SendStreamingMessage: [{ stream: [{ message: message('hi') }] }] });
+    const { at, room } = await runtime(peer.url);
+    await at.until((await room.task({ input: { text: 'go' } })).id);
+    await at.until((await room.task({ input: { text: 'go', more: 1 } })).id);
+    const sent = peer.calls.flatMap(({ body }) => (body?.params ? [body.params.message.parts[0]] : []));
+    expect(sent.map(({ text, data }) => text ?? data)).toEqual(['go', { text: 'go', more: 1 }]);
+  });
+
+  test('an error says at which host', async () => {
+    const gone = await nobodyAt();
+    const dead = await runtime(gone);
+    expect((await dead.run()).ended.failure?.message).toBe(
+      `peer at ${new URL(gone).host} cannot be reached: ECONNREFUSED`,
+    );
+    const peer = await openRawPeer({ SendStreamingMessage: [{ error: { code: -32005, message: 'no such type' } }] });
+    const { host } = new URL(peer.url);
+    expect((await (await runtime(peer.url)).run()).ended.failure?.message).toContain(`peer at ${host} said: `);
+  });
+});
+
+describe('several addresses', () => {
+  const answers = (text: string) => ({ SendStreamingMessage: [{ stream: [{ message: message(text) }] }] });
+  const sent = (peer: { calls: readonly { body?: { method?: string } }[] }) =>
+    peer.calls.filter(({ body }) => body?.method === 'SendStreamingMessage').length;
+
+  test('the next one has the work when one cannot be reached, and is then asked first', async () => {
+    const second = await openRawPeer(answers('second'));
+    const { run } = await runtime([await nobodyAt(), second.url]);
+    const { ended, said, events } = await run();
+    expect([ended.status, said]).toEqual(['COMPLETED', ['second']]);
+    expect(of(events, 'agent.handoff').map(({ payload }) => payload.status)).toEqual(['accepted', 'completed']);
+    expect((await run()).said).toEqual(['second']);
+  });
+
+  test('one that dies between its card and the work loses nothing', async () => {
+    const second = await openRawPeer(answers('second'));
+    const gone = await nobodyAt();
+    const first = await openRawPeer({}, () => cardFor(gone));
+    const { run } = await runtime([first.url, second.url], { allow_origins: [gone] });
+    expect((await run()).said).toEqual(['second']);
+  });
+
+  test('work that one may have is given to no other', async () => {
+    const second = await openRawPeer(answers('second'));
+    for (const first of [
+      // Taken, and then silent.
+      await openRawPeer({
+        SendStreamingMessage: [{ stream: [{ task: task('TASK_STATE_WORKING') }] }],
+        SubscribeToTask: [{ error: { code: -32004, message: 'no' } }],
+        GetTask: [{ error: { code: -32001, message: 'gone' } }],
+      }),
+      // The connection broke before a word came back.
+      await openRawPeer({ SendStreamingMessage: [{ stream: [] }] }),
+      // It says that it failed.
+      await openRawPeer({ SendStreamingMessage: [{ error: { code: -32603, message: 'broken' } }] }),
+    ]) {
+      const { run } = await runtime([first.url, second.url]);
+      expect((await run()).ended.status).toBe('FAILED');
+      expect([sent(first), sent(second)]).toEqual([1, 0]);
+    }
+  });
+
+  test('when none can be reached, all are named', async () => {
+    const gone = [await nobodyAt(), await nobodyAt()];
+    const { run } = await runtime(gone);
+    const hosts = gone.map((url) => new URL(url).host).join(', ');
+    expect((await run()).ended.failure?.message).toBe(`peer cannot be reached at any of its addresses: ${hosts}`);
+  });
+
+  test('a context stays with the address that gave it', async () => {
+    const said = { task: task('TASK_STATE_COMPLETED', { artifacts: [artifact('x')] }) };
+    const second = await openRawPeer({ SendStreamingMessage: [{ stream: [said] }] });
+    const { run } = await runtime([await nobodyAt(), second.url]);
+    await run();
+    await run();
+    const contexts = second.calls.flatMap(({ body }) => (body?.params ? [body.params.message.contextId ?? ''] : []));
+    expect(contexts).toEqual(['', 'c1']);
+  });
+});
+
+describe('credentials', () => {
+  test('headers carry secrets to the peer, and stand in no event, error or log', async () => {
+    const peer = await openRawPeer({ SendStreamingMessage: [{ error: { code: -32603, message: 'no' } }] });
+    const { at, run } = await runtime(peer.url, { headers: { 'X-Api-Key': 'their-key', authorization: 'basic' } });
+    await run();
+    for (const { headers } of peer.calls) {
+      expect([headers['x-api-key'], headers.authorization]).toEqual(['the-peer-token', 'the-peer-token']);
+    }
+    expect(JSON.stringify(await at.all())).not.toContain('the-peer-token');
+  });
+
+  test("a header that is not the configuration's to set is refused", () => {
+    const deps = { log: { info() {}, warn() {}, error() {} }, clock: { now: () => '' }, secret: async () => '' };
+    const make = (more: Partial<A2aBackendConfig>) => () =>
+      a2aBackend('p', { url: 'https://p.example', ...more }, deps);
+    expect(make({ headers: { Host: 'x' } })).toThrow('the header host cannot be set here');
+    expect(make({ headers: { 'a2a-version': 'x' } })).toThrow('cannot be set here');
+    expect(make({ headers: { Authorization: 'x' }, secret: 'y' })).toThrow('write one of them');
+    make({ headers: { 'x-team': 'x' } })();
   });
 });
 

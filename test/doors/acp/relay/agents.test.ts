@@ -69,7 +69,7 @@ test('two calls under one name are two calls', async () => {
 
 test('history reported again on loading arrives and is not written down again', async () => {
   const stage = await openStage();
-  await stage.greeted();
+  await stage.greeted({ init: { agentCapabilities: { loadSession: true } } });
   agents.replays(stage.agent);
   await stage.editor.ask('session/load', { sessionId: 's1', cwd: '/repo/project', mcpServers: [] });
   expect(stage.editor.frames.filter(({ method }) => method === 'session/update')).toHaveLength(2);
@@ -119,7 +119,7 @@ test.each([
   ['authenticate', { methodId: 'key' }, { error: { code: 1001, message: 'again', data: { restartable: true } } }],
 ])('%s is for the agent to answer, in its own words: %#', async (method, params, answer) => {
   const stage = await openStage();
-  await stage.greeted();
+  await stage.greeted({ init: { agentCapabilities: { loadSession: true } } });
   stage.agent.on(method, (_, { id }) => void stage.agent.say({ id, ...answer }));
   expect(await stage.editor.ask(method, params)).toMatchObject(answer);
   expect(stage.agent.frames.at(-1)).toMatchObject({ method, params });

@@ -260,3 +260,28 @@ test('one that reads a file before it asks and again after the yes has all of it
     ['fs.write', 'held'],
   ]);
 });
+
+test('a call at a tool server of ours that a person approved when the agent asked is not asked about again, once', async () => {
+  const rules = '[{ id: writes, when: { tool: "*write_file" }, then: ask, say: a person decides }]';
+  const stage = await openStage({ rules });
+  await stage.greeted();
+  const rawInput = { path: '/a', content: 'x' };
+  const call = async (args: object) => {
+    const action = { kind: 'tool', tool: 'write_file', server: 'files', effect: 'write', arguments: args } as never;
+    const { id } = await stage.task();
+    return (await stage.home.send('action.propose', { task_id: id, action })).decision?.verdict;
+  };
+  const decided: unknown[] = [];
+  stage.agent.on('session/prompt', async () => {
+    const _meta = { claudeCode: { toolName: 'mcp__files__write_file' } };
+    const toolCall = { toolCallId: 't1', title: 'files - write_file', kind: 'other', rawInput, _meta };
+    await stage.agent.ask('session/request_permission', { sessionId: 's1', toolCall, options: OPTIONS });
+    stage.editor.on('session/request_permission', picks('reject_once'));
+    decided.push(await call(rawInput), await call(rawInput), await call({ path: '/b', content: 'x' }));
+    return { stopReason: 'end_turn' };
+  });
+  stage.editor.on('session/request_permission', picks('allow_once'));
+  await stage.prompt();
+  expect(decided).toEqual(['allow', 'block', 'block']);
+  expect(stage.editor.frames.filter(({ method }) => method === 'session/request_permission')).toHaveLength(3);
+});

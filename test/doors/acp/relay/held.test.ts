@@ -1,5 +1,7 @@
 /** What passes through us is held: files, terminals and switches are decided, written down, and only then handed on. */
 import { expect, test } from 'vitest';
+import type { JsonObject } from '../../../../src/model/schema.ts';
+import type { Row } from '../../../../src/ports/index.ts';
 import { modes } from '../../../support/acp/agents.ts';
 import { CWD, openStage, picks, type Stage } from '../../../support/acp/relay.ts';
 import { of } from '../../../support/gateway/test-gateway.ts';
@@ -44,8 +46,13 @@ test('a write a rule forbids never reaches the editor, and the agent hears why i
   const [answer] = await turn(stage, ['fs/write_text_file', { path: '/etc/passwd', content: 'x' }]);
   expect(answer?.error).toEqual({
     code: 1403,
-    message: 'not outside the project',
-    data: { code: 'policy_violation', reason: 'not outside the project' },
+    message: 'Refused by rule inside: not outside the project',
+    data: { code: 'policy_violation', reason: 'Refused by rule inside: not outside the project' },
+  });
+  const shown = stage.editor.frames.map(({ params }) => params?.update as JsonObject | undefined);
+  expect(shown.find((card) => card?.status === 'failed')).toMatchObject({
+    title: 'Write /etc/passwd',
+    content: [{ content: { text: 'Refused by rule inside: not outside the project' } }],
   });
   expect(stage.editor.frames.some(({ method }) => method === 'fs/write_text_file')).toBe(false);
   expect(await calls(stage)).toEqual([['fs.write', 'canceled', 'held']]);
@@ -159,7 +166,7 @@ test('a terminal that may not be had looks like a command that could not be run'
   expect(answers.map(({ result }) => result)).toEqual([
     { terminalId: 'gw-refused-1' },
     { exitCode: 126, signal: null },
-    { output: 'Not allowed: no shells\n', truncated: false, exitStatus: { exitCode: 126, signal: null } },
+    { output: 'Refused by rule no: no shells\n', truncated: false, exitStatus: { exitCode: 126, signal: null } },
     {},
   ]);
   expect(stage.editor.frames.some(({ method }) => method?.startsWith('terminal/'))).toBe(false);
@@ -167,7 +174,7 @@ test('a terminal that may not be had looks like a command that could not be run'
   const strict = await openStage({ rules, relay: { blockedTerminal: 'error' } });
   await strict.greeted();
   const [refused] = await turn(strict, ['terminal/create', { command: 'rm' }]);
-  expect(refused?.error).toMatchObject({ code: 1403, message: 'no shells' });
+  expect(refused?.error).toMatchObject({ code: 1403, message: 'Refused by rule no: no shells' });
 });
 
 test('a terminal still running when its turn ends was not seen to end', async () => {
@@ -186,7 +193,7 @@ test('a switch to a mode that asks for nothing is decided, and undone in the edi
   await stage.greeted({ session: modes('default') });
   stage.agent.on('session/set_mode', () => ({}));
   const refused = await stage.editor.ask('session/set_mode', { sessionId: 's1', modeId: 'yolo' });
-  expect(refused.error).toMatchObject({ code: 1403, message: 'we look first' });
+  expect(refused.error).toMatchObject({ code: 1403, message: 'Refused by rule no-yolo: we look first' });
   await stage.editor.received(({ params }) => JSON.stringify(params ?? {}).includes('current_mode_update'));
   expect(stage.agent.frames.some(({ method }) => method === 'session/set_mode')).toBe(false);
   const allowed = await stage.editor.ask('session/set_mode', { sessionId: 's1', modeId: 'plan' });
@@ -261,7 +268,7 @@ test('a session a rule forbids is not opened', async () => {
   stage.agent.on('initialize', () => ({ protocolVersion: 1 }));
   await stage.editor.ask('initialize', { protocolVersion: 1 });
   const answer = await stage.editor.ask('session/new', { cwd: CWD, mcpServers: [] });
-  expect(answer.error).toMatchObject({ code: 1403, message: 'closed today' });
+  expect(answer.error).toMatchObject({ code: 1403, message: 'Refused by rule shut: closed today' });
   expect(stage.agent.frames.map(({ method }) => method)).toEqual(['initialize']);
 });
 
@@ -272,7 +279,7 @@ test('where a session may be opened, and with which servers, is for rules to say
   const stage = await openStage({ rules });
   await stage.greeted();
   const answer = await stage.editor.ask('session/new', { cwd: '/elsewhere', mcpServers: [] });
-  expect(answer.error).toMatchObject({ code: 1403, message: 'only at home' });
+  expect(answer.error).toMatchObject({ code: 1403, message: 'Refused by rule away: only at home' });
 });
 
 test('a prompt that waits to be allowed can be taken back by its id', async () => {
@@ -303,4 +310,50 @@ test('a value is given by the client that is first, at the editor or elsewhere',
   const [ask] = await stage.home.asks((await stage.task()).id);
   await stage.home.answer(String(ask?.id), { value: { a: 'x' } });
   expect((await done).result).toEqual(END);
+});
+
+const ASK_FIRST = '[{ id: look, when: { kind: session.open }, then: ask, say: look first }]';
+
+test('a session that a rule leaves to a person waits for the answer, which can be given elsewhere', async () => {
+  const stage = await openStage({ rules: ASK_FIRST });
+  stage.agent.on('initialize', () => ({ protocolVersion: 1 }));
+  stage.agent.on('session/new', () => ({ sessionId: 's1' }));
+  await stage.editor.ask('initialize', { protocolVersion: 1 });
+  const open = () => stage.editor.ask('session/new', { cwd: CWD, mcpServers: [] });
+  const asked = async () => {
+    const { store } = stage.home.runtime;
+    const where = { state: 'open' };
+    await expect.poll(() => store.list({ object: 'ask', where })).toHaveLength(1);
+    return (await store.list<Row & { session_id: string }>({ object: 'ask', where }))[0];
+  };
+
+  const first = open();
+  const question = await asked();
+  // Until then nothing works in it, for any client.
+  const task = { session_id: question?.session_id ?? '', input: { text: 'go' }, agent: 'bot' };
+  await expect(stage.home.send('task.submit', task)).rejects.toThrow('waits for an approval');
+  expect(stage.agent.frames.some(({ method }) => method === 'session/new')).toBe(false);
+  await stage.home.answer(question?.id ?? '');
+  expect((await first).result).toEqual({ sessionId: 's1' });
+  stage.agent.on('session/prompt', () => END);
+  expect((await stage.prompt()).result).toEqual(END);
+
+  const second = open();
+  await stage.home.answer((await asked())?.id ?? '', { approved: false, reason: 'not today' });
+  expect((await second).error).toMatchObject({ code: 1403, message: expect.stringContaining('not today') });
+});
+
+test('an editor that has forms is asked itself whether a session may be opened', async () => {
+  const stage = await openStage({ rules: ASK_FIRST });
+  stage.agent.on('initialize', () => ({ protocolVersion: 1 }));
+  stage.agent.on('session/new', () => ({ sessionId: 's1' }));
+  const clientCapabilities = { elicitation: { form: {} } };
+  await stage.editor.ask('initialize', { protocolVersion: 1, clientCapabilities });
+  stage.editor.on('elicitation/create', () => ({ action: 'accept', content: { allow: true } }));
+  const answer = await stage.editor.ask('session/new', { cwd: CWD, mcpServers: [] });
+  expect(answer.result).toEqual({ sessionId: 's1' });
+  const form = stage.editor.frames.find(({ method }) => method === 'elicitation/create');
+  expect(form?.params).toMatchObject({ requestId: answer.id, message: expect.stringContaining(CWD) });
+  stage.editor.on('elicitation/create', () => ({ action: 'decline' }));
+  expect((await stage.editor.ask('session/new', { cwd: CWD, mcpServers: [] })).error).toMatchObject({ code: 1403 });
 });

@@ -1,11 +1,12 @@
 /** The command itself: started, used, dropped and killed as editors do it. Nothing is left, and the log says how it ended. */
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/core/clock.ts';
 import { drops } from '../../../process/acp/drops.ts';
+import { openEditor } from '../../../support/acp/client.ts';
 import { eventuallyNone, startRelay } from '../../../support/acp/process.ts';
 import { openTestGateway } from '../../../support/gateway/test-gateway.ts';
 
@@ -28,6 +29,40 @@ test('a whole turn, nothing but the protocol on standard output, and an orderly 
   const [task] = await runtime.store.list<never>({ object: 'task', limit: 10 });
   expect(task).toMatchObject({ status: 'COMPLETED', assigned_agent_id: 'scripted' });
   expect(await runtime.store.receipts({})).toHaveLength(1);
+});
+
+test('an agent is called what it calls itself, unless an agent of the configuration has that name', async () => {
+  const called = async (before: readonly string[]) => {
+    const dir = await location();
+    const { editor, exited, work } = startRelay({ dir, name: null, before });
+    await (await work('say it')).done;
+    editor.close();
+    await exited;
+    const { runtime } = await openTestGateway({ dir, clock: systemClock });
+    const [task] = await runtime.store.list<never>({ object: 'task', limit: 10 });
+    return (task as { assigned_agent_id?: string } | undefined)?.assigned_agent_id;
+  };
+  expect(await called([])).toBe('a');
+  const config = join(await location(), 'tollbridge.yaml');
+  await writeFile(config, 'agents: { a: { acp: { command: [a] } } }\n');
+  expect(await called(['--config', config])).not.toBe('a');
+});
+
+test('a client at another process prompts the agent behind the relay, and its editor sees it', async () => {
+  const dir = await location();
+  const { editor, exited, work } = startRelay({ dir });
+  await (await work('say it')).done;
+  const home = await openTestGateway({ dir, clock: systemClock });
+  const second = await openEditor(home);
+  const [{ sessionId }] = (await second.call('session/list', {})).sessions;
+  await second.call('session/load', { sessionId, cwd: dir, mcpServers: [] });
+  expect((await second.prompt(sessionId, 'say it')).stopReason).toBe('end_turn');
+  const texts = editor.frames.map(({ params }) => (params?.update as { content?: { text?: string } })?.content?.text);
+  expect(texts.filter(Boolean)).toEqual(['hm', 'say it', 'hm']);
+  editor.close();
+  await exited;
+  // The agent has gone with its editor: that is said, and no other agent answers in its place.
+  await expect(second.prompt(sessionId, 'say it')).rejects.toThrow('no agent scripted is mounted');
 });
 
 test('without a log the agent is greeted and then nothing passes', async () => {

@@ -46,7 +46,7 @@ test('a prompt a rule forbids never reaches the agent, and the editor hears why'
   expect(answer.result).toEqual({ stopReason: 'refusal' });
   expect(editor.frames.at(-2)?.params?.update).toEqual({
     sessionUpdate: 'agent_message_chunk',
-    content: { type: 'text', text: 'Not allowed: prompts are off today' },
+    content: { type: 'text', text: 'Refused by rule no-secrets: prompts are off today\n' },
   });
   expect(agent.frames.map(({ method }) => method)).toEqual(['initialize', 'session/new']);
   expect(await tasks()).toEqual([]);
@@ -86,25 +86,70 @@ test('a rule answers a permission request by kind, and the editor never sees it'
   ]);
 });
 
-test('a blocked call is rejected by kind, and its card is closed when the agent says no more of it', async () => {
-  const rules = '[{ id: no-shell, when: { effect: execute }, then: block, say: no shells here }]';
-  const { editor, agent, greeted, prompt } = await openStage({ rules });
+const NO_SHELL = '[{ id: no-shell, when: { effect: execute }, then: block, say: no shells here }]';
+const REFUSED = [{ type: 'content', content: { type: 'text', text: 'Refused by rule no-shell: no shells here' } }];
+
+test('a blocked call is rejected by kind, and the editor shows the rule and the reason at once and to the end', async () => {
+  const { editor, agent, greeted, prompt } = await openStage({ rules: NO_SHELL });
   await greeted();
   agent.on('session/prompt', async () => {
     const toolCall = { toolCallId: 't1', title: 'ls', kind: 'execute' };
     const { result } = await agent.ask('session/request_permission', { sessionId: 's1', toolCall, options: OPTIONS });
-    expect(result).toEqual({ outcome: { outcome: 'selected', optionId: 'no' } });
+    const meta = { reason: 'no shells here', rule: 'no-shell' };
+    expect(result).toEqual({ outcome: { outcome: 'selected', optionId: 'no' }, _meta: { tollbridge: meta } });
+    const content = [{ type: 'content', content: { type: 'text', text: 'User refused permission to run tool' } }];
+    agent.notify('session/update', update('tool_call_update', { toolCallId: 't1', status: 'failed', content }));
     return { stopReason: 'end_turn' };
   });
   await prompt();
-  expect(editor.frames.at(-2)?.params?.update).toEqual({
-    sessionUpdate: 'tool_call',
-    toolCallId: 't1',
-    status: 'failed',
-    title: 'ls',
-    kind: 'execute',
-    content: [{ type: 'content', content: { type: 'text', text: 'no shells here' } }],
+  const cards = editor.frames
+    .map(({ params }) => params?.update as Record<string, unknown> | undefined)
+    .filter(Boolean);
+  expect(cards).toEqual([
+    { sessionUpdate: 'tool_call', toolCallId: 't1', status: 'failed', title: 'ls', kind: 'execute', content: REFUSED },
+    expect.objectContaining({ sessionUpdate: 'tool_call_update', toolCallId: 't1' }),
+    { sessionUpdate: 'tool_call_update', toolCallId: 't1', status: 'failed', content: REFUSED },
+  ]);
+  // The agent's model was told that the user refused; it learns the reason with the next prompt, once.
+  const sent: unknown[] = [];
+  agent.on('session/prompt', (params) => {
+    sent.push((params as { prompt?: unknown }).prompt);
+    return { stopReason: 'end_turn' };
   });
+  await prompt('why?');
+  await prompt('and now?');
+  expect(sent).toEqual([
+    [
+      { type: 'text', text: 'why?' },
+      {
+        type: 'text',
+        text: expect.stringContaining('- ls: Refused by rule no-shell: no shells here'),
+        annotations: { audience: ['assistant'] },
+      },
+    ],
+    [{ type: 'text', text: 'and now?' }],
+  ]);
+});
+
+test('an agent that passes errors on to its model is refused with an error that has rule and reason', async () => {
+  const { agent, greeted, prompt } = await openStage({ rules: NO_SHELL });
+  await greeted({ init: { agentInfo: { name: '@agentclientprotocol/claude-agent-acp', version: '1' } } });
+  const answers: unknown[] = [];
+  agent.on('session/prompt', async () => {
+    const toolCall = { toolCallId: 't1', title: 'ls', kind: 'execute' };
+    answers.push(await agent.ask('session/request_permission', { sessionId: 's1', toolCall, options: OPTIONS }));
+    return { stopReason: 'end_turn' };
+  });
+  await prompt();
+  expect(answers).toMatchObject([
+    {
+      error: {
+        code: 1403,
+        message: 'Refused by rule no-shell: no shells here',
+        data: { code: 'policy_violation', rule_id: 'no-shell' },
+      },
+    },
+  ]);
 });
 
 test('the first answer counts: one from elsewhere takes the question back from the editor', async () => {
@@ -317,8 +362,45 @@ test('another editor finds the session, receives its past, watches it live and a
     requestId: here.id,
   });
   await expect.poll(shown).toContainEqual(['agent_message_chunk', 'more words']);
-  // The agent is the first editor's; who only watches cannot give it work.
-  await expect(second.prompt(sessionId, 'me too')).rejects.toThrow('only the editor of this agent can give it work');
+});
+
+test('another client prompts and steers the agent of an editor, which sees both', async () => {
+  const stage = await openStage();
+  await stage.greeted();
+  stage.agent.on('session/prompt', () => ({ stopReason: 'end_turn' }));
+  await stage.prompt('before');
+  const second = await openEditor(stage.home);
+  const [{ sessionId }] = (await second.call('session/list', { cwd: CWD })).sessions;
+  await second.call('session/load', { sessionId, cwd: CWD, mcpServers: [] });
+  const prompts: unknown[] = [];
+  const ends: (() => void)[] = [];
+  stage.agent.on('session/prompt', (params, { id }) => {
+    prompts.push(params);
+    if (prompts.length === 1) stage.agent.notify('session/update', text('on it'));
+    ends.push(() => stage.agent.say({ id, result: { stopReason: 'end_turn' } }));
+  });
+  const turn = second.prompt(sessionId, 'me too');
+  await expect.poll(() => prompts).toHaveLength(1);
+  const words = (more: string) => [{ type: 'text', text: more }];
+  await second.call('_session/steering', { sessionId, prompt: words('and faster') });
+  await expect.poll(() => prompts).toHaveLength(2);
+  // A prompt of the editor joins the turn, and reaches the agent once.
+  const joined = stage.prompt('here too');
+  await expect.poll(() => prompts).toHaveLength(3);
+  for (const end of ends) end();
+  expect((await turn).stopReason).toBe('end_turn');
+  await joined;
+  expect(prompts).toEqual(
+    ['me too', 'and faster', 'here too'].map((each) => ({ sessionId: 's1', prompt: words(each) })),
+  );
+  const updates = stage.editor.frames.map(
+    ({ params }) => params?.update as { content?: { text?: string } } | undefined,
+  );
+  expect(updates.flatMap((each) => each?.content?.text ?? [])).toEqual(['me too', 'on it', 'and faster']);
+  expect((await stage.tasks()).map(({ status }) => status)).toEqual(['COMPLETED', 'COMPLETED']);
+  expect(await second.refused('_session/steering', { sessionId, prompt: words('late') })).toMatchObject({
+    message: expect.stringContaining('no turn runs'),
+  });
 });
 
 test('a prompt that is part of a trace makes its turn part of it', async () => {

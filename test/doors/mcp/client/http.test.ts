@@ -6,7 +6,6 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { openHttp } from '../../../../adapters/mcp/client/transport/http.ts';
 import { asFault } from '../../../../src/model/faults.ts';
-import { Stop } from '../../../../src/transport/light-abort-signal.ts';
 import { keepConnections } from '../../../../src/transport/outbound/kept-connections.ts';
 
 const open: Server[] = [];
@@ -16,7 +15,7 @@ afterEach(() => {
 
 async function reported(
   received: (socket: Socket) => void,
-  { gone = false, signal = new Stop() } = {},
+  { gone = false, signal = new AbortController().signal } = {},
 ): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -66,8 +65,8 @@ test('one that says more than anyone wants to hear', async () => {
 });
 
 test('one whose caller gave up', async () => {
-  const signal = new Stop();
-  expect(await reported(() => signal.abort(), { signal })).toBe('client_closed: the request was given up');
+  const stop = new AbortController();
+  expect(await reported(() => stop.abort(), { signal: stop.signal })).toBe('client_closed: the request was given up');
 });
 
 test('frames on lines of one body are frames, as they arrive', async () => {
@@ -96,7 +95,7 @@ test('frames on lines of one body are frames, as they arrive', async () => {
     const received: unknown[] = [];
     const params = { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } };
     const outcome = await wire.request('1', method, params, {
-      signal: new Stop(),
+      signal: new AbortController().signal,
       received(frame) {
         received.push(frame);
         noted();

@@ -99,7 +99,7 @@ test('a tool that comes with other words is gone until a person accepts them', a
     isError: true,
     content: [
       {
-        text: 'echo of u is no longer what it was (description); a person can look at the change with "tollbridge mcp changes" and accept it',
+        text: 'echo of u is no longer what it was (description); it is refused until a person has accepted the change',
       },
     ],
     structuredContent: { error: { code: 'definition_changed' } },

@@ -97,6 +97,6 @@ test('a definition that changes while a call is under way does not reach that ca
     return [skill(answered === 1 ? 'looks' : `looks, version ${answered}`)];
   });
   expect(outcome(await call()).result).toMatchObject({ content: [{ text: 'seen' }] });
-  expect(outcome(await call()).result.content[0].text).toContain('description was "looks" and is "looks, version 2"');
+  expect(outcome(await call()).result.content[0].text).toContain('look of box is no longer what it was (description)');
   expect(counted.calls).toBe(1);
 });

@@ -51,7 +51,7 @@ test('a changed definition is refused without its new words, shown with them, an
   expect(act).toMatchObject({
     kind: 'refused',
     reason:
-      'look of files is no longer what it was (description); a person can look at the change with "tollbridge mcp changes" and accept it',
+      'look of files is no longer what it was (description); it is refused until a person has accepted the change',
     decision: { code: 'definition_changed', verdict: 'block' },
   });
   expect(calls).toHaveLength(1);
@@ -124,7 +124,7 @@ test('pins are the log’s: another process refuses what this one has never seen
   expect(act).toMatchObject({
     kind: 'refused',
     reason:
-      'look of files is no longer what it was (annotations); a person can look at the change with "tollbridge mcp changes" and accept it',
+      'look of files is no longer what it was (annotations); it is refused until a person has accepted the change',
   });
   expect(other.calls).toEqual([]);
 });

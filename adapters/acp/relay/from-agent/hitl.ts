@@ -1,0 +1,104 @@
+/**
+ * Questions of Harn agents in the relay: forwarded to the editor unchanged, and open in the log, so that they are in the inbox and
+ * on the receipt. The first answer counts: the editor's own call is an answer in the log before the agent gets it, and an answer
+ * from elsewhere reaches the agent as a call of ours.
+ */
+import { HITL_RESPOND } from '../../../../mappings/acp-harn.ts';
+import { type Actor, asFault, type Bridge, type JsonObject, type Logger } from '../../../../src/index.ts';
+import { harnPayload } from '../../harn.ts';
+import { hitlEnded, hitlKey, toCoreAnswer, toHitlAsk, toHitlResponse } from '../../hitl.ts';
+import { textOf } from '../../shapes.ts';
+import type { Questions } from '../editor-view/questions.ts';
+import { paramsOf, type Request } from '../frames/frame.ts';
+import type { Wires } from '../frames/pending.ts';
+import type { Turn } from '../from-editor/turns.ts';
+
+export interface Hitl {
+  /** An update of the agent; others than questions are ignored. */
+  reported(update: JsonObject, turn: Turn): void;
+  /** Whether the editor's call answers one of these questions; then it is taken care of. */
+  responded(request: Request): Promise<void> | undefined;
+}
+
+export interface HitlDeps {
+  readonly bridge: Bridge;
+  readonly person: Actor;
+  readonly wires: Wires;
+  readonly questions: Questions;
+  readonly log: Logger;
+  readonly agent: () => string;
+  /** The editor shows these questions itself. */
+  readonly shows: () => boolean;
+}
+
+interface Open {
+  readonly withdrawn: AbortController;
+  readonly asked: Promise<string>;
+  /** The editor's own call, whose bytes the agent gets. */
+  request?: Request;
+}
+
+export function createHitl({ bridge, person, wires, questions, log, agent, shows }: HitlDeps): Hitl {
+  const open = new Map<string, Open>();
+
+  async function ask(reported: JsonObject, requestId: string, turn: Turn): Promise<void> {
+    const { sink, recorder } = await turn.begun;
+    let asked: (id: string) => void = () => {};
+    const entry: Open = {
+      withdrawn: new AbortController(),
+      asked: new Promise((resolve) => {
+        asked = resolve;
+      }),
+    };
+    open.set(requestId, entry);
+    const question = toHitlAsk(reported, { agent: agent(), cwd: turn.sessionKey.cwd }, entry.withdrawn.signal);
+    // An editor without the profile is shown a yes-or-no question by us; a value it cannot give is asked for elsewhere.
+    const silent = shows() || question.kind === 'input';
+    const expectation = questions.announce(turn, hitlKey(requestId), { silent, asked });
+    try {
+      await recorder.settled();
+      const answer = await sink.ask(question);
+      if (entry.withdrawn.signal.aborted) return;
+      if (entry.request) wires.editor.send((await wires.askAgent(entry.request)).line);
+      else {
+        const { wireId: sessionId } = turn.sessionKey;
+        await wires.request(HITL_RESPOND, { sessionId, ...toHitlResponse(reported, answer) });
+      }
+      for (const fact of hitlEnded(reported, question, answer)) await recorder.note(fact);
+    } finally {
+      open.delete(requestId);
+      expectation.done();
+    }
+  }
+
+  return {
+    reported(update, turn) {
+      const { sessionUpdate: kind } = update;
+      if (kind !== 'hitl_request' && kind !== 'hitl_resolved') return;
+      const fields = harnPayload(update);
+      const requestId = textOf(fields.requestId);
+      if (!requestId) return;
+      if (kind === 'hitl_resolved') open.get(requestId)?.withdrawn.abort();
+      else if (!open.has(requestId)) {
+        ask(fields, requestId, turn).catch((cause) =>
+          log.warn({ err: asFault(cause) }, 'a question of an agent could not be settled'),
+        );
+      }
+    },
+    responded(request) {
+      const params = paramsOf(request);
+      const entry = open.get(textOf(params.request_id) ?? '');
+      if (!entry) return undefined;
+      return entry.asked.then(async (ask_id) => {
+        entry.request = request;
+        const body = { ask_id, ...toCoreAnswer(params) };
+        try {
+          await bridge.submit({ kind: 'ask.answer', actor: { ...person, interactive: true }, body });
+        } catch (cause) {
+          delete entry.request;
+          throw cause;
+        }
+      });
+    },
+  };
+}

@@ -1,0 +1,27 @@
+/** The configuration of an HTTP API that is described by an OpenAPI document. */
+import { ClosedWord, EFFECTS, NonEmpty, type Static, Type } from '../../src/index.ts';
+
+const Optional = Type.Optional;
+const Names = Type.Record(Type.String(), NonEmpty);
+
+/** `tools.<name>.openapi` */
+export const configSchema = Type.Object(
+  {
+    /** The document (3.0 or 3.1, JSON or YAML): an absolute path, or an address. */
+    document: Type.Unsafe<string>({ type: 'string', pattern: '^(/|[A-Za-z]:\\\\|https?://)[^\\s]+$' }),
+    /** The address that operations start from. When absent it is the document's first server, which has to be public and https. */
+    server: Optional(Type.Unsafe<string>({ type: 'string', pattern: '^https?://[^\\s]+$' })),
+    headers: Optional(Type.Record(Type.String(), Type.String())),
+    /** Headers whose values are secrets, by their names in a vault. */
+    header_secrets: Optional(Names),
+    /** The name of a secret that is sent as a bearer token. */
+    token: Optional(NonEmpty),
+    /** The effects of its tools, by name; otherwise the method tells: GET reads, DELETE deletes, every other writes. */
+    effects: Optional(Type.Record(Type.String(), ClosedWord(EFFECTS))),
+    /** Its answers hold nothing that others wrote: they taint no session. */
+    trusted: Optional(Type.Boolean()),
+    timeout_ms: Optional(Type.Integer({ minimum: 1 })),
+  },
+  { additionalProperties: false },
+);
+export type OpenApiConfig = Static<typeof configSchema>;

@@ -1,0 +1,132 @@
+/**
+ * What an act leaves behind: bytes of the database for each allowed tool call over MCP (`bytes-call`) and each task of an A2A peer
+ * (`bytes-task`), with events, rows, receipts and indexes, against the bodies of its request and its answer.
+ */
+import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import Database from 'libsql';
+import type { A2aReport, A2aWanted } from '../a2a/load.ts';
+import { startLoad, startOurs } from '../mcp/side.ts';
+import type { Measured } from '../run.ts';
+import { type Started, startSide } from '../sides/process.ts';
+
+export const name = 'bytes';
+export const names = ['bytes-call', 'bytes-task'] as const;
+
+/** Clients at once; enough work for pages that are not full yet not to matter. */
+const CLIENTS = 8;
+const CALLS = 1_000;
+const ROUND_MS = 300;
+const TASKS = 300;
+const AGAINST = 'the bodies of the request and of its answer';
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const round = (value: number) => Number(value.toFixed(2));
+
+export async function run(wanted: string = name): Promise<readonly Measured[]> {
+  const figures: Measured[] = [];
+  if (wanted !== 'bytes-task') figures.push(await perCall());
+  if (wanted !== 'bytes-call') figures.push(await perTask());
+  return figures;
+}
+
+async function perCall(): Promise<Measured> {
+  const echo = await startSide([here('../mcp/echo.js'), '--http']);
+  const ours = await startOurs({ http: { url: `http://127.0.0.1:${echo.port}/mcp` } });
+  const load = startLoad();
+  try {
+    const token = ours.token ? { token: ours.token } : {};
+    const target = { name: 'ours', port: ours.port, path: '/mcp/http', connections: CLIENTS, ...token };
+    await load.open({ ...target, era: 'legacy' });
+    await load.run('ours', ROUND_MS);
+    const before = stored(ours);
+    let calls = 0;
+    while (calls < CALLS) calls += (await load.run('ours', ROUND_MS)).calls;
+    const after = stored(ours);
+    const params = { name: 'echo', arguments: { text: 'call 1000' } };
+    const request = { jsonrpc: '2.0', id: 1_000, method: 'tools/call', params };
+    const answer = { jsonrpc: '2.0', id: 1_000, result: { content: [{ type: 'text', text: 'call 1000' }] } };
+    return figureOf('bytes-call', calls, { before, after }, JSON.stringify(request) + JSON.stringify(answer));
+  } finally {
+    load.close();
+    ours.close();
+    echo.close();
+  }
+}
+
+async function perTask(): Promise<Measured> {
+  const ours = await startSide([here('../a2a/ours.js'), '3']);
+  const child = fork(here('../a2a/load.js'));
+  const parts = [{ text: 'look at the plan and say what is missing' }];
+  const params = { message: { messageId: 'm', role: 'ROLE_USER', parts } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params });
+  const address = { port: ours.port, path: '/a2a/talker', token: ours.token ?? '' };
+  const send = async (requests: number) => {
+    const wanted: A2aWanted = { ...address, body, callers: CLIENTS, requests };
+    const report = await new Promise<A2aReport>((resolve) => {
+      child.once('message', resolve);
+      child.send(wanted);
+    });
+    if (report.bad > 0) throw new Error(`${report.bad} requests were refused, or their work failed`);
+  };
+  try {
+    await send(TASKS / 3);
+    const before = stored(ours);
+    await send(TASKS);
+    const after = stored(ours);
+    const headers = {
+      authorization: `Bearer ${address.token}`,
+      'a2a-version': '1.0',
+      'content-type': 'application/json',
+    };
+    const url = `http://127.0.0.1:${ours.port}${address.path}`;
+    const answer = await (await fetch(url, { method: 'POST', headers, body })).text();
+    return figureOf('bytes-task', TASKS, { before, after }, body + answer);
+  } finally {
+    child.kill();
+    ours.close();
+  }
+}
+
+interface Stored {
+  readonly bytes: number;
+  readonly events: number;
+  readonly texts: number;
+  readonly receipts: number;
+}
+
+/** The pages in use, those of the write-ahead log included, and what is in them. */
+function stored({ log = '' }: Started): Stored {
+  const db = new Database(log, { readonly: true });
+  const one = (sql: string) => Number((db.prepare(sql).raw().get() as unknown[])[0]);
+  try {
+    const pages = one('PRAGMA page_count') - one('PRAGMA freelist_count');
+    return {
+      bytes: pages * one('PRAGMA page_size'),
+      events: one('SELECT count(*) FROM events'),
+      texts: one('SELECT sum(length(body)) FROM events'),
+      receipts: one('SELECT coalesce(sum(length(body)), 0) FROM receipts'),
+    };
+  } finally {
+    db.close();
+  }
+}
+
+function figureOf(
+  bench: string,
+  count: number,
+  { before, after }: { readonly before: Stored; readonly after: Stored },
+  crossed: string,
+): Measured {
+  const each = (of: keyof Stored) => round((after[of] - before[of]) / count);
+  return {
+    bench,
+    ratio: round((after.bytes - before.bytes) / count / Buffer.byteLength(crossed)),
+    against: AGAINST,
+    bytes_each: each('bytes'),
+    events_each: each('events'),
+    event_text_each: each('texts'),
+    receipt_text_each: each('receipts'),
+    crossed_bytes: Buffer.byteLength(crossed),
+  };
+}

@@ -1,0 +1,95 @@
+/** `tollbridge agents list|off|on`: the agents of the configuration, and the switch that holds for every process here. */
+import { createIds, systemClock } from '../../../core/clock.ts';
+import { createLog } from '../../../core/events/log.ts';
+import { createRedactor } from '../../../core/redaction/redact.ts';
+import type { EventDraft } from '../../../model/events.ts';
+import type { Quota } from '../../../model/resources.ts';
+import { visibleLine } from '../../../model/values/visible-text.ts';
+import { noSuch } from '../../../policy/rules/mentions.ts';
+import type { Row, Store } from '../../../ports/index.ts';
+import { openAgentSwitches } from '../../../runtime/agent-switches.ts';
+import type { Config } from '../../../runtime/config/config.ts';
+import { BUILT_IN } from '../../../runtime/mounts/mounts.ts';
+import { type CommonOptions, configFrom, hasLog, localActor, lookInto } from '../../context.ts';
+import { trouble } from '../../output/error-output.ts';
+import { requirePerson } from '../../person-only.ts';
+
+export interface AgentOptions extends CommonOptions {
+  readonly json?: boolean;
+  readonly reason?: string;
+}
+
+export async function listAgents(options: AgentOptions): Promise<void> {
+  const config = await configFrom(options);
+  const switches = openAgentSwitches(config.dataDir);
+  const quotas = hasLog(config) ? await lookInto(options, ({ store }) => quotasOf(store, config)) : new Map();
+  for (const { name, protocol } of agentsIn(config)) {
+    const terms = config.agentTerms.get(name);
+    const off = terms?.off ?? switches.reason(name) ?? null;
+    const quota: Quota | undefined = terms?.quota_id ? quotas.get(terms.quota_id) : undefined;
+    const limits = quota && { quota: quota.id, limits: quota.limits, usage: quota.usage };
+    process.stdout.write(
+      options.json
+        ? `${JSON.stringify({ name, protocol, off, ...limits })}\n`
+        : `${name}  ${protocol}  ${off === null ? 'on' : `off: ${visibleLine(off)}`}${limits ? `  ${used(limits)}` : ''}\n`,
+    );
+  }
+}
+
+export async function switchAgent(name: string, to: 'on' | 'off', options: AgentOptions): Promise<void> {
+  const config = await configFrom(options);
+  requirePerson(config.dataDir, 'switching an agent');
+  const known = agentsIn(config).map((agent) => agent.name);
+  if (!known.includes(name)) {
+    throw trouble('not_found', noSuch('agent', name, known), 'tollbridge agents list shows the agents there are');
+  }
+  const by = localActor().id;
+  const reason = options.reason?.trim() || 'a person switched it off';
+  const off = to === 'off' ? { reason, by, at: systemClock.now() } : undefined;
+  const changed = await openAgentSwitches(config.dataDir).set(name, off);
+  if (changed && hasLog(config)) await lookInto(options, ({ store }) => note(store, name, off && reason, by));
+  const stays = to === 'on' ? config.agentTerms.get(name)?.off : undefined;
+  if (options.json) process.stdout.write(`${JSON.stringify({ name, off: off?.reason ?? stays ?? null })}\n`);
+  else
+    process.stdout.write(
+      stays
+        ? `${name} is off in the configuration: ${visibleLine(stays)}\n`
+        : `${name} is ${to}.${off ? ` Clients are told: ${visibleLine(reason)}` : ''}\n`,
+    );
+}
+
+function agentsIn({ agents, demo }: Config): readonly { readonly name: string; readonly protocol: string }[] {
+  const configured = Object.entries(agents).map(([name, section]) => ({
+    name,
+    protocol: Object.keys(section)[0] ?? '',
+  }));
+  return [...configured, ...(demo ? BUILT_IN.map((name) => ({ name, protocol: 'built-in' })) : [])];
+}
+
+async function quotasOf(store: Store, { agentTerms }: Config): Promise<ReadonlyMap<string, Quota>> {
+  const found = new Map<string, Quota>();
+  for (const { quota_id: id } of agentTerms.values()) {
+    const quota = id ? await store.get<Quota & Row>('quota', id) : undefined;
+    if (quota) found.set(quota.id, quota);
+  }
+  return found;
+}
+
+function used({ limits, usage }: Pick<Quota, 'limits' | 'usage'>): string {
+  return Object.entries(limits)
+    .map(([limit, most]) => `${limit} ${usage[limit] ?? 'unknown'} of ${most}`)
+    .join(', ');
+}
+
+/** Records what was switched, why, and who did it. */
+async function note(store: Store, agent: string, reason: string | undefined, by: string): Promise<void> {
+  const text = reason === undefined ? `agent ${agent} was switched on` : `agent ${agent} was switched off: ${reason}`;
+  const event: EventDraft = {
+    event: 'vendor.tollbridge.note',
+    resource: { object: 'agent', id: agent },
+    actor: by,
+    payload: { text, agent, off: reason ?? null },
+  };
+  const log = createLog({ store, redactor: createRedactor(), ids: createIds(), inlineLimit: 64 * 1024 });
+  await log.commit({ decide: () => ({ events: [event] }) });
+}
