@@ -27,7 +27,11 @@ export const META = {
   relatedTask: `${PREFIX}related-task`,
 } as const;
 /** The `_meta` members in which two of our gateways exchange data about a call. */
-export const OWN_META = { caller: 'dev.tollbridge/caller', act: 'dev.tollbridge/act' } as const;
+export const OWN_META = {
+  caller: 'dev.tollbridge/caller',
+  act: 'dev.tollbridge/act',
+  unavailable: 'dev.tollbridge/unavailable',
+} as const;
 export const TASKS_EXTENSION = `${PREFIX}tasks`;
 
 /**
@@ -128,6 +132,12 @@ const ASKED_BY_SERVERS = requestsOf('server');
 export function methodRow(method: string): McpFrameRow | undefined {
   return BY_METHOD.get(method);
 }
+
+/** Requests that a modern server may answer with questions; a client does not expect them in the answer to any other. */
+export const MAY_ASK: readonly McpMethod[] = ['tools/call', 'prompts/get', 'resources/read'];
+
+/** What the door asks a backend for a tool that its server does not list. Never on a wire: see `client/unknown-tool.ts`. */
+export const UNKNOWN_TOOL = 'dev.tollbridge/unknown_tool';
 
 /** The row of a server's request to a client; undefined for every other method. */
 export function inputRow(method: string): McpFrameRow | undefined {

@@ -105,6 +105,7 @@ export { asText, beginning } from './model/values/as-text.ts';
 export { everyRow } from './model/values/every-row.ts';
 export { isObject } from './model/values/is-object.ts';
 export { LruMap } from './model/values/lru-map.ts';
+export { mostOf } from './model/values/most-of.ts';
 export { own } from './model/values/own.ts';
 export { anySignal } from './model/values/signals.ts';
 export { visibleLine, visibleText } from './model/values/visible-text.ts';

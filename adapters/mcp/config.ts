@@ -67,6 +67,8 @@ export const upstreamSchema = Type.Object(
     era: Optional(ClosedWord(['auto', 'legacy', 'modern'])),
     /** The HTTP transport; `sse` is the transport of 2024-11-05, which `auto` tries when the newer one is missing. */
     transport: Optional(ClosedWord(['auto', 'streamable', 'sse'])),
+    /** How long the server may take to start and open a session; a program that is installed first needs it. */
+    start_timeout_ms: Optional(Ms),
     /** How long a request may go without a frame from the server; progress restarts the timer. */
     timeout_ms: Optional(Ms),
     /** How long a request may take with all the progress in the world. */
@@ -101,6 +103,8 @@ export const configSchema = Type.Object(
     park_ms: Optional(Ms),
     /** A session that is unused for this long ends. */
     session_idle_ms: Optional(Ms),
+    /** A session whose client has held no connection for this long lets go of its servers' programs and closes its questions. */
+    session_away_ms: Optional(Ms),
     /** The calls of one caller share a receipt until it has this many, or until no call is made for `receipt_idle_ms`. */
     receipt_calls: Optional(Type.Integer({ minimum: 1 })),
     receipt_idle_ms: Optional(Ms),
@@ -128,6 +132,7 @@ export function settingsOf(config: McpConfig) {
     bodyLimit: config.body_limit ?? 4 * MIB,
     suspendMs: config.park_ms ?? 60 * MINUTE,
     sessionIdleMs: config.session_idle_ms ?? 60 * MINUTE,
+    sessionAwayMs: config.session_away_ms ?? MINUTE / 2,
     /** An answer that takes longer than this is sent on a stream, so that the connection is not silent. */
     silenceMs: SILENCE_MS,
     receiptCalls: config.receipt_calls ?? 200,
@@ -143,6 +148,7 @@ export function upstreamSettings(config: UpstreamConfig) {
     effects: config.effects ?? {},
     // The oldest transport is older than the newer era.
     era: config.transport === 'sse' ? 'legacy' : (config.era ?? 'auto'),
+    startMs: config.start_timeout_ms ?? 2 * MINUTE,
     timeoutMs: config.timeout_ms ?? MINUTE,
     longestMs: config.longest_ms ?? 30 * MINUTE,
   };

@@ -47,6 +47,8 @@ export interface McpRequestContext {
   /** Something that belongs to this request. */
   notify(notice: Notice): void;
   readonly input: Input;
+  /** The call is sent to its server: it waits for no person any more. */
+  began?(): void;
   /** The server sent a frame that it may not send; the frame is dropped and the refusal is logged. */
   refused?(method: string, reason: string): void;
 }
@@ -71,6 +73,11 @@ export interface SessionContext {
   /** Something that belongs to no request in particular. */
   notify(notice: Notice): void;
   readonly input: Input;
+  /**
+   * Calls the listener when the client has held no connection for a while, until the returned function is called: what is kept only for
+   * the client's next request is let go. The client may return.
+   */
+  onLeave(listener: () => void): () => void;
   /** Fires when the session is over. */
   readonly ended: AbortSignal;
 }

@@ -82,6 +82,7 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
           agents: await bridge.agents(actor).catch(nothingIfHidden),
           parts: services.parts(),
           servers: await bridge.servers(actor).catch(nothingIfHidden),
+          server_states: await bridge.serverStates(actor).catch(nothingIfHidden),
           keys: admin ? await services.keys() : null,
         };
       },

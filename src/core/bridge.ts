@@ -21,7 +21,7 @@ import type {
   Row,
   ToolBackend,
 } from '../ports/index.ts';
-import { createAccess, mayCall, requireCommandScope, requireReadScope } from './access.ts';
+import { createAccess, holds, mayCall, requireCommandScope, requireReadScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
 import { actionHandlers, createActs } from './actions/execute.ts';
@@ -112,7 +112,12 @@ export function createCore(deps: CoreDeps): Core {
   const servedBy = () => (held ? instance : undefined);
   let sweep: NodeJS.Timeout | undefined;
 
-  const toolChanges = createToolChanges(() => mounted.tools, store, logger);
+  const toolChanges = createToolChanges(
+    () => mounted.tools,
+    store,
+    logger,
+    (server) => tools.again(server),
+  );
   let endings: Endings | undefined;
   const unobserved = createLog({
     store,
@@ -145,7 +150,7 @@ export function createCore(deps: CoreDeps): Core {
   const access = createAccess(store, vaults);
   const hash = (value: Json) => issuer.hash(value);
   const context: Context = { store, log, access, clock, ids, hash, logRoot: (events) => issuer.logRoot(events) };
-  const tools = createTools(() => mounted.tools, hash);
+  const tools = createTools(() => mounted.tools, hash, logger);
   const pins = createPins({ ...context, tools });
   const effectOf = createAcceptedEffects(store, hash);
   const counts = createCallCounts();
@@ -361,6 +366,11 @@ export function createCore(deps: CoreDeps): Core {
       async servers(actor) {
         requireReadScope(actor, 'skill');
         return mounted.tools.flatMap(({ name, pass }) => (pass ? [name] : []));
+      },
+      async serverStates(actor) {
+        // Who reads the metrics learns which servers answer, and nothing of their tools.
+        if (!holds(actor, 'metrics:read')) requireReadScope(actor, 'skill');
+        return tools.states();
       },
       toolCalls: counts.all,
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),

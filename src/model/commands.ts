@@ -305,6 +305,8 @@ export interface CommandEnvelope {
   readonly signal?: AbortSignal;
   /** For the same commands: the request context, handed unread to the backend that runs the call. */
   readonly context?: object;
+  /** For `tool.call`: fires when nobody waits for the call any more, so that an open question about it is closed. */
+  readonly withdrawn?: AbortSignal;
   /**
    * For `action.propose` and `tool.call`: called with the id of the question that people are asked about the act. For
    * `session.create` too, whose caller then waits for the answer instead of being refused.

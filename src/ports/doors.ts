@@ -9,7 +9,7 @@ import type { JsonObject } from '../model/schema.ts';
 import type { ActResult, AgentFace } from './agents.ts';
 import type { InputCommand } from './session-inputs.ts';
 import type { Closable, EventRange, ListQuery, Missing, Row } from './store.ts';
-import type { ToolBackend, ToolCallCount } from './tools.ts';
+import type { ToolBackend, ToolCallCount, ToolServerState } from './tools.ts';
 import type { SecretUser } from './vaults.ts';
 
 export interface FrontDoor {
@@ -76,6 +76,8 @@ export interface Bridge {
   visible(actor: Actor, workspaceId: string, one?: Skill): Promise<readonly Skill[]>;
   /** Servers that accept requests in their own protocol. Policy decides on each request when it is made. */
   servers(actor: Actor): Promise<readonly string[]>;
+  /** Which of the servers answer, as of the last time their tools were listed. */
+  serverStates(actor: Actor): Promise<readonly ToolServerState[]>;
   /** How often tools were called in this process, by all callers: for a door that shows it only to who looks after the gateway. */
   toolCalls(): readonly ToolCallCount[];
   /**

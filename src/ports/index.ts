@@ -45,6 +45,7 @@ export type {
   RequestContext,
   ToolBackend,
   ToolCallCount,
+  ToolServerState,
 } from './tools.ts';
 
 // ---- Policy: decisions and quotas ----

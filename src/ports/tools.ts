@@ -30,6 +30,14 @@ export interface ToolBackend {
   close?(): Promise<void>;
 }
 
+/** Whether a server answers: `unknown` ones have not been asked yet, `slow` and `unavailable` ones are listed with the tools they had. */
+export interface ToolServerState {
+  readonly name: string;
+  readonly state: 'unknown' | 'starting' | 'ready' | 'slow' | 'unavailable';
+  readonly since: string;
+  readonly reason?: string;
+}
+
 export interface CallLimit {
   readonly calls: number;
   readonly perMs: number;

@@ -148,6 +148,9 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     if (console)
       opened.unshift(await consoleDoor({ http: deps.http, log: logger, clock: systemClock, services }).open(bridge));
     const { url } = listens ? await http.listen() : http;
+    // Servers start before the first client asks for their tools; nobody waits for them here.
+    if (listens && doors.includes('mcp'))
+      void bridge.tools(actor).catch((cause) => logger.warn({ err: cause }, 'tools could not be listed'));
     const reachable = http.url;
     const linkTo = (name: string, ask: string) => `${reachable}${LINK_PATH}/${links.token(name, ask)}`;
     const recipients = await recipientsOf(config, deps.secret, reachable ? linkTo : undefined);

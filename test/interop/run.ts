@@ -6,8 +6,9 @@
 import { spawnSync } from 'node:child_process';
 import { a2a } from './a2a.ts';
 import { acp } from './acp.ts';
+import { mcp } from './mcp.ts';
 
-const SUITES = { acp, a2a } as const;
+const SUITES = { acp, a2a, mcp } as const;
 /** Of the system, where it is Linux. */
 const UNSHARE = 'unshare';
 const CUT_OFF = 'TOLLBRIDGE_INTEROP_CUT_OFF';

@@ -1,12 +1,13 @@
 /** A handful of numbers about this door and the tools, in Prometheus text. No label ever holds an id or a name a caller chose. */
-import type { ToolCallCount } from '../../../src/index.ts';
+import type { ToolCallCount, ToolServerState } from '../../../src/index.ts';
 
 export interface Metrics {
   answered(operation: string, status: number, seconds: number): void;
   streamOpened(kind: StreamKind): void;
   streamClosed(kind: StreamKind, cutOff: boolean): void;
   eventsSent(count: number): void;
-  text(calls: readonly ToolCallCount[]): string;
+  /** Both are named by the configuration and its servers. */
+  text(calls: readonly ToolCallCount[], servers: readonly ToolServerState[]): string;
 }
 export type StreamKind = 'sse' | 'websocket';
 
@@ -34,7 +35,7 @@ export function createMetrics(): Metrics {
     eventsSent(count) {
       sent += count;
     },
-    text(calls) {
+    text(calls, servers) {
       const { rss, heapUsed } = process.memoryUsage();
       return [
         '# HELP tollbridge_http_requests_total Requests answered, by operation and status.',
@@ -53,6 +54,11 @@ export function createMetrics(): Metrics {
         '# HELP tollbridge_events_sent_total Events written to followers.',
         '# TYPE tollbridge_events_sent_total counter',
         `tollbridge_events_sent_total ${sent}`,
+        '# HELP tollbridge_tool_server_up Whether a tool server answered when it was last asked for its tools.',
+        '# TYPE tollbridge_tool_server_up gauge',
+        ...servers.flatMap(({ name, state }) =>
+          state === 'unknown' ? [] : [`tollbridge_tool_server_up{server="${name}"} ${Number(state === 'ready')}`],
+        ),
         '# HELP tollbridge_tool_calls_total Calls of tools, by server, tool and outcome.',
         '# TYPE tollbridge_tool_calls_total counter',
         ...calls.map((call) => `tollbridge_tool_calls_total{${labels(call)}} ${call.calls}`),

@@ -4,12 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import { LATEST_LEGACY } from '../../../mappings/mcp.ts';
-import { canonicalJson, type JsonObject } from '../../../src/index.ts';
+import { canonicalJson, Fault, type JsonObject } from '../../../src/index.ts';
 import type { FrameOutcome, Notice } from '../frames.ts';
 import type { McpRequestContext, SessionContext } from '../request-context.ts';
 import { createIdle, type Idle } from './idle.ts';
 import { type OpenWire, openSession, type UpstreamSession } from './legacy-session.ts';
-import type { ResponseTimeout } from './timeout.ts';
+import { createResponseTimeout, type ResponseTimeout, unlessStopped } from './timeout.ts';
 import { SessionGone } from './transport/http.ts';
 
 export interface LegacyPeers {
@@ -32,6 +32,8 @@ export interface LegacyPeers {
 
 interface Kept {
   readonly session: Promise<UpstreamSession>;
+  /** The same, once it is open. */
+  made: UpstreamSession | undefined;
   readonly opening: JsonObject;
   readonly owner: SessionContext | undefined;
   readonly idle: Idle;
@@ -40,7 +42,7 @@ interface Kept {
 export function createLegacyPeers(
   transport: OpenWire,
   client: JsonObject,
-  idleMs: number,
+  { idleMs, startMs }: { readonly idleMs: number; readonly startMs: number },
   /** Receives refused frames of the server that belong to no call. */
   refused?: (method: string, reason: string) => void,
 ): LegacyPeers {
@@ -48,24 +50,28 @@ export function createLegacyPeers(
   const listeners = new Set<(notice: Notice, key: string) => void>();
   const leaving = new Set<(key: string) => void>();
 
-  function open(
-    key: string,
-    opening: JsonObject,
-    owner: SessionContext | undefined,
-    timeout: ResponseTimeout,
-    ready = false,
-  ): Kept {
-    const session = openSession(transport, opening, owner, timeout, refused).then(async (made) => {
-      if (ready && owner) await made.notify(READY);
-      return made;
-    });
+  function open(key: string, opening: JsonObject, owner: SessionContext | undefined, ready = false): Kept {
+    // Not the time of the request that needs the session first: others wait for it too, and a program starts only once.
+    const starting = createResponseTimeout(owner?.ended ?? new AbortController().signal, startMs, startMs);
+    const session = openSession(transport, opening, owner, starting, refused)
+      .then(async (made) => {
+        if (ready && owner) await made.notify(READY);
+        return made;
+      })
+      .catch((thrown) => {
+        const expired = starting.reason(thrown) !== thrown;
+        const late = `the server did not open a session within ${Math.ceil(startMs / 1000)} s (start_timeout_ms)`;
+        throw expired ? new Fault('upstream_unavailable', late) : thrown;
+      })
+      .finally(() => starting.end());
     const idle = createIdle(idleMs, () => {
       session.then((made) => (made.busy ? idle.used() : void drop(key))).catch(() => {});
     });
-    const entry: Kept = { session, opening, owner, idle };
+    const entry: Kept = { session, made: undefined, opening, owner, idle };
     kept.set(key, entry);
     session.then(
       (made) => {
+        entry.made = made;
         for (const listener of listeners) made.onChange((notice) => listener(notice, key));
         made.gone
           .finally(() => {
@@ -76,7 +82,14 @@ export function createLegacyPeers(
       },
       () => kept.get(key) === entry && kept.delete(key),
     );
-    if (owner) owner.ended.addEventListener('abort', () => void drop(key), { once: true });
+    if (owner) {
+      const kept = owner.onLeave(() => entry.made && !entry.made.busy && void drop(key));
+      void session
+        .then(({ gone }) => gone)
+        .finally(kept)
+        .catch(() => {});
+      owner.ended.addEventListener('abort', () => void drop(key), { once: true });
+    }
     return entry;
   }
 
@@ -93,7 +106,7 @@ export function createLegacyPeers(
 
   const keyOf = (context: McpRequestContext) => (context.session ? `s:${context.session.id}` : poolKey(context));
 
-  function entryFor(context: McpRequestContext, timeout: ResponseTimeout): [string, Kept] {
+  function entryFor(context: McpRequestContext): [string, Kept] {
     const { session } = context;
     const key = keyOf(context);
     const known = kept.get(key);
@@ -102,7 +115,12 @@ export function createLegacyPeers(
     const clientInfo = session ? context.client : client;
     const own = { protocolVersion: LATEST_LEGACY, capabilities: shareable(context.capabilities), clientInfo };
     // The client has sent `notifications/initialized` before, here or at the common address.
-    return [key, open(key, opening ?? own, session, timeout, true)];
+    return [key, open(key, opening ?? own, session, true)];
+  }
+
+  /** While a session opens, its server is not silent but starting. */
+  function opened({ made, session }: Kept, timeout: ResponseTimeout): UpstreamSession | Promise<UpstreamSession> {
+    return made ?? timeout.during(unlessStopped(session, timeout.signal));
   }
 
   /** A client's own session is closed with its client, not when idle. */
@@ -113,18 +131,18 @@ export function createLegacyPeers(
   return {
     async open(session, opening, timeout) {
       openings.set(session, opening);
-      return await open(`s:${session.id}`, opening, session, timeout).session;
+      return await opened(open(`s:${session.id}`, opening, session), timeout);
     },
     async of(context, timeout) {
-      const [, entry] = entryFor(context, timeout);
+      const [, entry] = entryFor(context);
       rest(entry);
-      return await entry.session;
+      return await opened(entry, timeout);
     },
     async call(method, params, context, timeout) {
       for (let again = false; ; again = true) {
-        const [key, entry] = entryFor(context, timeout);
+        const [key, entry] = entryFor(context);
         try {
-          return await (await entry.session).call(method, params, context, timeout);
+          return await (await opened(entry, timeout)).call(method, params, context, timeout);
         } catch (cause) {
           if (!(cause instanceof SessionGone)) throw cause;
           // The server never saw the request: a new session may ask again.

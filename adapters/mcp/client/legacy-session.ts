@@ -3,7 +3,7 @@
  * to the newest call, whose client in a session of one client may be asked in any case.
  */
 
-import { CHANGES, CODES } from '../../../mappings/mcp.ts';
+import { CHANGES, CODES, MAY_ASK } from '../../../mappings/mcp.ts';
 import { asFault, asText, Fault, isObject, type Json, type JsonObject } from '../../../src/index.ts';
 import { InFlightMap } from '../../../src/transport/in-flight-map.ts';
 import type { WireError } from '../../../src/transport/json-rpc/messages.ts';
@@ -40,6 +40,8 @@ export interface UpstreamSession {
 }
 
 interface Flight {
+  /** Whether a question may be put to its client before it is answered. */
+  readonly asks: boolean;
   readonly context: McpRequestContext;
   readonly timeout: ResponseTimeout;
 }
@@ -55,6 +57,8 @@ export async function openSession(
   const opened: Opened = { revision: undefined };
   const flights = new InFlightMap<string, Flight>();
   const changes = new Set<(notice: Notice) => void>();
+  /** Questions that wait for a call whose client can be asked: a shared session opens before there is one. */
+  const waiting: Request[] = [];
   /** Questions of the server, which it may cancel. */
   const asked = new Map<string, AbortController>();
   /** Progress tokens of work that continues after its request was answered. */
@@ -106,7 +110,10 @@ export async function openSession(
     const newest = flights.all().at(-1);
     if (turnedAway(frame, newest?.context)) return;
     if (!isNotice(frame)) {
-      void answer(frame, newest);
+      const question: Request = frame;
+      const asks = flights.all().findLast((flight) => flight.asks);
+      if (asks || owner || question.method === 'ping') void answer(question, asks);
+      else waiting.push(question);
       return;
     }
     if (takenBack(frame)) return;
@@ -164,19 +171,21 @@ export async function openSession(
     get busy() {
       return flights.size > 0;
     },
-    async call(method, params, context, waiting) {
+    async call(method, params, context, timeout) {
       const id = nextId();
       const token = withToken(params, id);
-      flights.begin(id, { context, timeout: waiting });
+      const flight = { asks: context.era === 'legacy' || MAY_ASK.some((each) => each === method), context, timeout };
+      flights.begin(id, flight);
+      if (flight.asks) for (const question of waiting.splice(0)) void answer(question, flight);
       const receive = (frame: Notice | Request) => {
-        waiting.moved();
+        timeout.moved();
         if (turnedAway(frame, context)) return;
-        if (!isNotice(frame)) void answer(frame, { context, timeout: waiting });
+        if (!isNotice(frame)) void (flight.asks ? answer(frame, flight) : unasked(frame));
         else if (isChange(frame)) unasked(frame);
         else if (!takenBack(frame)) context.notify(restored(frame, token?.theirs));
       };
       const sending = {
-        signal: waiting.signal,
+        signal: timeout.signal,
         received: receive,
         ...(context.headers && { headers: context.headers }),
       };

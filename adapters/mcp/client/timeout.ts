@@ -64,4 +64,14 @@ export function createResponseTimeout(parent: AbortSignal, silentMs: number, lon
   };
 }
 
+/** The value, unless the signal fires first: for values that others wait for too, so that nobody gives them up for all. */
+export function unlessStopped<T>(what: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(new Fault('client_closed', 'the request was given up'));
+    if (signal.aborted) return stop();
+    signal.addEventListener('abort', stop, { once: true });
+    what.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}
+
 const LONGEST_TIMER = 2 ** 31 - 1;

@@ -3,7 +3,7 @@
  * tool definitions are pinned, and its annotations are believed only where the configuration says so.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { CHANGES, CODES, methodRow } from '../../../mappings/mcp.ts';
+import { CHANGES, CODES, methodRow, UNKNOWN_TOOL } from '../../../mappings/mcp.ts';
 import {
   asFault,
   type Deps,
@@ -31,10 +31,11 @@ import { createEras } from './eras.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
 import { SessionRefused } from './legacy-session.ts';
 import { createModernPeer } from './modern-peer.ts';
-import { createResponseTimeout, type ResponseTimeout } from './timeout.ts';
+import { createResponseTimeout, type ResponseTimeout, unlessStopped } from './timeout.ts';
 import { createToolCatalog } from './tool-catalog.ts';
 import { CLIENT_INFO, type Transport, transportFor } from './transport/create-transport.ts';
 import type { Opened, Unasked, Wire } from './transport/transport.ts';
+import { askUnknownTool } from './unknown-tool.ts';
 import { createWatching } from './watch-changes.ts';
 
 type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids' | 'refused'>;
@@ -60,7 +61,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     (context) => view.level(context),
     () => `m${++count}`,
   );
-  const legacy = createLegacyPeers(openWire, { ...CLIENT_INFO }, POOL_IDLE_MS, refused);
+  const legacy = createLegacyPeers(
+    openWire,
+    { ...CLIENT_INFO },
+    { idleMs: POOL_IDLE_MS, startMs: settings.startMs },
+    refused,
+  );
   const legacyTasks = createLegacyTasks({
     peer: modern,
     level: (context) => view.level(context),
@@ -86,15 +92,20 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     const timeout = createResponseTimeout(signal, FOREVER_MS, FOREVER_MS);
     const context = { ...backgroundContext(), notify: (frame: Notice) => noted(frame) };
     try {
-      if ((await eras.own()) === 'modern') {
+      const era = await eras.own();
+      if (!catalog.fresh) await refresh();
+      if (era === 'modern') {
         const notifications = Object.fromEntries(CHANGES.map(({ wish }) => [wish, true]));
-        await modern.call('subscriptions/listen', { notifications }, context, timeout);
+        await modern.call('subscriptions/listen', { notifications }, context, timeout).finally(() => catalog.changed());
         return;
       }
       while (!signal.aborted) {
         const session = await (legacy.any()?.session ?? legacy.of(context, timeout));
+        if (!catalog.fresh) await refresh();
         // Used again before it has rested for too long.
-        await Promise.race([session.gone, pause(POOL_IDLE_MS / 2, undefined, { signal, ref: false })]);
+        const rested = pause(POOL_IDLE_MS / 2, true, { signal, ref: false });
+        // What the server announced from now on was not heard.
+        if (!(await Promise.race([session.gone.then(() => false), rested]))) catalog.changed();
       }
     } finally {
       timeout.end();
@@ -194,7 +205,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     context: McpRequestContext,
     timeout: ResponseTimeout,
   ): Promise<FrameOutcome> {
-    if ((await eras.of(context)) === 'modern') return await talkModern(method, params, context, timeout);
+    const found = eras.of(context);
+    const era = found instanceof Promise ? await timeout.during(unlessStopped(found, timeout.signal)) : found;
+    if (era === 'modern') return await talkModern(method, params, context, timeout);
     if (context.era === 'modern') return await converted(method, params, context, timeout);
     try {
       return await talkLegacy(method, params, context, timeout);
@@ -317,10 +330,17 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   }
 
   let pendingList: Promise<void> | undefined;
+  function refresh(): Promise<void> {
+    pendingList ??= readCatalog().finally(() => {
+      pendingList = undefined;
+    });
+    return pendingList;
+  }
+
   /** Reads all pages, through an open session where there is one. */
   async function readCatalog(): Promise<void> {
     const context = backgroundContext();
-    const signal = AbortSignal.timeout(settings.timeoutMs);
+    const signal = AbortSignal.timeout(settings.startMs + settings.timeoutMs);
     const all: Json[] = [];
     const wanted = catalog.stale();
     const found = wanted === 'modern' ? undefined : legacy.any(wanted);
@@ -331,6 +351,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const outcome = session
         ? await session.call('tools/list', params, context, timeout).finally(() => timeout.end())
         : await exchange('tools/list', params, context, signal);
+      // A server without tools has prompts or resources.
+      if ('error' in outcome && outcome.error.code === CODES.methodNotFound) break;
       if ('error' in outcome) throw new RpcError({ code: outcome.error.code, message: outcome.error.message });
       const { tools, nextCursor } = outcome.result;
       all.push(...(Array.isArray(tools) ? tools : []));
@@ -360,12 +382,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     name,
     pinned: true,
     async list() {
-      if (!catalog.fresh) {
-        pendingList ??= readCatalog().finally(() => {
-          pendingList = undefined;
-        });
-        await pendingList;
-      }
+      if (!catalog.fresh) await refresh();
       return catalog.skills();
     },
     effect(tool) {
@@ -381,6 +398,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     async call(action, signal, callContext, reference) {
       const { tool = '', arguments: args, trace: taskTrace } = action;
       const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();
+      caller.began?.();
       const entry = catalog.tool(tool);
       const trace = caller.trace ?? taskTrace;
       const copied = paramHeaders(entry?.inputSchema, args);
@@ -412,6 +430,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     },
     async pass({ method, params }, signal, callContext) {
       const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();
+      caller.began?.();
       const { trace } = caller;
       const traced =
         trace && transport.kind === 'http' ? { headers: { ...caller.headers, ...outgoingTrace(trace) } } : {};
@@ -424,6 +443,10 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
           trace,
           transport.kind === 'stdio',
         );
+        if (method === UNKNOWN_TOOL) {
+          const call = (about: JsonObject) => exchange('tools/call', about, context, signal);
+          return (await askUnknownTool({ ...context.params, ...asked }, call)) as JsonObject;
+        }
         const ours = await context.tasks?.answer(method, asked);
         return (ours ?? (await exchange(method, asked, context, signal))) as JsonObject;
       } catch (thrown) {
@@ -472,8 +495,9 @@ function withMeta(method: string, params: JsonObject, { params: { _meta } }: Mcp
 function toCallParams(params: JsonObject, tool: string, args: JsonObject): JsonObject {
   if (params.name === tool && params.arguments === args) return params;
   const { arguments: said, ...rest } = params;
-  const empty = said === undefined && Object.keys(args).length === 0;
-  return { ...rest, name: tool, ...(!empty && { arguments: args }) };
+  // Some servers take null for no arguments and some refuse it, which is theirs to say.
+  if ((said === undefined || said === null) && Object.keys(args).length === 0) return { ...params, name: tool };
+  return { ...rest, name: tool, arguments: args };
 }
 
 /** Whether calls of a tool can be tasks, as 2025-11-25 declares it. */

@@ -21,6 +21,8 @@ interface Asker {
   readonly headers: Readonly<Record<string, string>> | undefined;
   readonly trace?: TraceMembers;
   notify(notice: Notice): void;
+  /** Ends the request as if its client had canceled it. */
+  giveUp?(): void;
   /** Present only where a server can ask while a request is open; otherwise the client repeats the request with the answers. */
   readonly input?: Input;
 }

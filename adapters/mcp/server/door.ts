@@ -69,7 +69,14 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     callTasks.end(`session:${sessionId}`).catch((cause) => log.warn({ err: cause }, 'a session could not be ended'));
   }
   const { bodyLimit, silenceMs } = settings;
-  const http = createHttpHandler({ bodyLimit, silenceMs, idleMs: settings.sessionIdleMs, log, ended });
+  const http = createHttpHandler({
+    bodyLimit,
+    silenceMs,
+    idleMs: settings.sessionIdleMs,
+    awayMs: settings.sessionAwayMs,
+    log,
+    ended,
+  });
   const prefix = () => (settings.publicUrl ? new URL(settings.publicUrl).pathname.replace(/\/$/, '') : '');
   const sse = settings.sse ? createSseSessions({ bodyLimit, prefix, log, ended }) : undefined;
 

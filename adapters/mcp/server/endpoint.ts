@@ -3,7 +3,7 @@
  * is decided, logged and forwarded unchanged. No protocol state is kept here.
  */
 
-import { CODES, methodRow } from '../../../mappings/mcp.ts';
+import { CODES, methodRow, UNKNOWN_TOOL } from '../../../mappings/mcp.ts';
 import {
   type Accepted,
   type ActResult,
@@ -11,6 +11,7 @@ import {
   asFault,
   type Bridge,
   type CallerOfCall,
+  type CommandOf,
   type Deps,
   Fault,
   isObject,
@@ -38,6 +39,7 @@ import { createOwnChanges } from './own-changes.ts';
 import { createRefuse, type Refuse } from './refused-frames.ts';
 import { shownTools } from './shown-tools.ts';
 import { createSuspendedCalls, type Running } from './suspended-calls.ts';
+import { reportWaiting } from './waiting-progress.ts';
 
 export interface EndpointHandler {
   receive(request: Request, caller: Caller): Promise<FrameOutcome>;
@@ -57,6 +59,9 @@ interface Calling {
   /** The call of another gateway that this call claims to be. */
   readonly from: CallerOfCall | undefined;
 }
+
+/** The members of a command during which a person may be asked. */
+type AskingMembers = Required<Pick<CommandOf<'tool.call'>, 'signal' | 'withdrawn' | 'asked'>>;
 
 /** A call that was attempted, with everything its answer is rendered from. */
 interface Tried extends Calling {
@@ -183,15 +188,16 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     const { _meta: _, ...args } = request.params ?? {};
     const { method: tool } = request;
     return callTasks.within(caller, server, async ({ taskId, sessionId }) => {
-      const { act } = await bridge.submit({
-        kind: 'tool.call',
-        actor: caller.actor,
-        body: { task_id: taskId, action: { kind: 'extension', tool, server, arguments: args } },
-        ...(caller.trace ?? traceInMeta(request.params)),
-        context: contextFor(request, caller, running, sessionId),
-        signal: running.signal,
-        asked: (askId) => void approvals.ask(caller, askId, (requests) => running.input(requests)),
-      });
+      const { act } = await asking(request, caller, running, (members, began) =>
+        bridge.submit({
+          kind: 'tool.call',
+          actor: caller.actor,
+          body: { task_id: taskId, action: { kind: 'extension', tool, server, arguments: args } },
+          ...(caller.trace ?? traceInMeta(request.params)),
+          context: { ...contextFor(request, caller, running, sessionId), began },
+          ...members,
+        }),
+      );
       if (act?.kind === 'done' && isObject(act.result.output)) return act.result.output as FrameOutcome;
       const reason = act?.kind === 'refused' ? act.reason : (act?.result.error ?? 'the request came to nothing');
       const kind = act?.kind === 'refused' ? 'policy_violation' : 'upstream_unavailable';
@@ -218,9 +224,12 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       // The tool may be new, or exist for this session only: the server is asked for its list once.
       const context = contextFor(request, caller, running);
       await pass('tools/list', {}, caller, { ...context, params: {} }, running.signal);
-      return await attempt(calling).catch((again) => {
+      return await attempt(calling).catch(async (again) => {
         const late = asFault(again);
-        return late.kind === 'not_found' ? failed(CODES.invalidParams, `Unknown tool: ${name}`) : unable(late);
+        if (late.kind !== 'not_found') return unable(late);
+        return await pass(UNKNOWN_TOOL, { name }, caller, context, running.signal).catch(() =>
+          failed(CODES.invalidParams, `Unknown tool: ${name}`),
+        );
       });
     }
   }
@@ -262,24 +271,53 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     const context = asked ? { ...plain, tasks: asked.context } : plain;
     const call = asked && { tool_call_id: asked.callId };
     let question: string | undefined;
-    const { act } = await bridge.submit({
-      kind: 'tool.call',
-      actor: caller.actor,
-      body: {
-        task_id: taskId,
-        action: { kind: 'tool', tool, server, arguments: args, ...call, ...(from && { caller: from }) },
-      },
-      ...(caller.trace ?? traceInMeta(request.params)),
-      context: context,
-      signal: running.signal,
-      tool: found,
-      asked(askId) {
-        question = askId;
-        void approvals.ask(caller, askId, (requests) => running.input(requests));
-      },
-    });
+    const { act } = await asking(request, caller, running, ({ asked: ask, ...members }, began) =>
+      bridge.submit({
+        kind: 'tool.call',
+        actor: caller.actor,
+        body: {
+          task_id: taskId,
+          action: { kind: 'tool', tool, server, arguments: args, ...call, ...(from && { caller: from }) },
+        },
+        ...(caller.trace ?? traceInMeta(request.params)),
+        context: { ...context, began },
+        ...members,
+        tool: found,
+        asked(askId) {
+          question = askId;
+          ask(askId);
+        },
+      }),
+    );
     if (!act) throw new Fault('internal', 'a call came back without a word');
     return { ...calling, act, found, asked, taskId, question };
+  }
+
+  /** Puts questions to the person at the client, and reports progress from the question until the call begins or comes to nothing. */
+  async function asking<T>(
+    { params }: Request,
+    caller: Caller,
+    running: Running,
+    run: (members: AskingMembers, began: () => void) => Promise<T>,
+  ): Promise<T> {
+    const { signal } = running;
+    let stopReport = () => {};
+    let stayed = () => {};
+    const over = () => {
+      stopReport();
+      stayed();
+    };
+    const asked = (askId: string) => {
+      stopReport = reportWaiting(params, caller, running, askId);
+      stayed = caller.session?.onLeave(() => caller.giveUp?.()) ?? (() => {});
+      void approvals.ask(caller, askId, (requests) => running.input(requests));
+    };
+    try {
+      // A call that nobody waits for takes its question with it.
+      return await run({ signal, withdrawn: signal, asked }, over);
+    } finally {
+      over();
+    }
   }
 
   /** The outcome of a call as its caller receives it. */

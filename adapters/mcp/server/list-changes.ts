@@ -119,10 +119,10 @@ export function createListChanges({ bridge, log, show, servers }: ChangesParts):
   };
 }
 
+/** Without `_meta`, which says which servers answer: that changes while the list does not. */
 function digest(outcome: FrameOutcome | undefined): string {
-  return createHash('sha256')
-    .update(canonicalJson((outcome ?? null) as never))
-    .digest('base64url');
+  const { _meta: _, ...list } = outcome && 'result' in outcome ? outcome.result : {};
+  return createHash('sha256').update(canonicalJson(list)).digest('base64url');
 }
 
 /** The caller without a request under way. */

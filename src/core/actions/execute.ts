@@ -400,8 +400,8 @@ export function actionHandlers(
   };
 }
 
-function optionsOf({ actor, signal = NEVER, ext, context, tool, asked }: CommandEnvelope): RuleOptions {
-  return { actor, signal, request: true, takesArguments: true, ext, context, tool, asked };
+function optionsOf({ actor, signal = NEVER, withdrawn, ext, context, tool, asked }: CommandEnvelope): RuleOptions {
+  return { actor, signal, withdrawn, request: true, takesArguments: true, ext, context, tool, asked };
 }
 const NEVER = new AbortController().signal;
 

@@ -288,9 +288,10 @@ function decisionEvent(
 }
 
 function alreadyClosed(ask: AskRecord): Fault {
-  return new Fault('conflict', `question ${ask.id} was already ${ask.state} by ${ask.answered_by ?? 'the bridge'}`, {
-    details: decided(ask),
-  });
+  const by = ask.answered_by ?? 'the bridge';
+  const said = `question ${ask.id} was already ${ask.state} by ${by}`;
+  // A yes that comes too late must not leave its approver to believe that the act has run.
+  return new Fault('conflict', ask.state === 'canceled' ? `${said}; nothing ran` : said, { details: decided(ask) });
 }
 
 /** The closing answer, for a later one. */

@@ -99,6 +99,9 @@ export function replayPorts(
     gate: ({ tool_call_id = '' }) => answering.decision(tool_call_id),
     tools: {
       list: async () => [],
+      lastListed: () => undefined,
+      states: () => [],
+      again() {},
       find: async () => undefined,
       known: () => undefined,
       pass: async () => ({}),

@@ -4,8 +4,17 @@ import type { MountedTool, ProposedAction } from '../../model/commands.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Skill } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
+import { mostOf } from '../../model/values/most-of.ts';
 import type { Effect } from '../../model/words.ts';
-import type { PassedRequest, ReferenceOf, RequestContext, ToolBackend } from '../../ports/index.ts';
+import type {
+  Logger,
+  PassedRequest,
+  ReferenceOf,
+  RequestContext,
+  ToolBackend,
+  ToolServerState,
+} from '../../ports/index.ts';
+import { createServerLists, NONE } from './server-lists.ts';
 import { ownDefinition } from './upstream-definition.ts';
 
 /** A tool with the server that runs it. Doors are handed these too: none of its members reaches the server. */
@@ -48,8 +57,13 @@ export class FoundTool implements MountedTool {
 }
 
 export interface Tools {
-  /** All mounted tools; a server that does not answer is left out. The same array as long as nothing changes. */
+  /** All mounted tools, as far as they are known. The same array as long as nothing changes. */
   list(): Promise<readonly Skill[]>;
+  /** A tool as last listed, without asking its server: for questions about which tools there are, never for an act. */
+  lastListed(tool: string, server: string): FoundTool | undefined;
+  states(): readonly ToolServerState[];
+  /** The server has said something: it is asked at once, however often it failed before. */
+  again(server: string): void;
   /** By name, and by server when two serve the same name. Undefined when no server has it, at least in this session. */
   find(tool: string, server?: string, sessionId?: string): Promise<FoundTool | undefined>;
   /** The tool that a door has looked up, where it is the one this act names and still mounted; otherwise undefined. */
@@ -63,9 +77,15 @@ export interface Tools {
 }
 
 /** `backends` is called anew each time: the mounted backends may change. */
-export function createTools(backends: () => readonly ToolBackend[], hash: (value: Json) => string): Tools {
+export function createTools(
+  backends: () => readonly ToolBackend[],
+  hash: (value: Json) => string,
+  /** Reports servers that do not answer. */
+  logger: Logger = { info() {}, warn() {}, error() {} },
+): Tools {
+  const servers = createServerLists(backends, logger);
   const hashes = new WeakMap<Skill, string>();
-  let listed: (ServerLists & { readonly all: readonly Skill[] }) | undefined;
+  let listed: (Listed & { readonly all: readonly Skill[] }) | undefined;
   /** Index by name of a server's current list: every call looks one up. */
   const indexes = new WeakMap<readonly Skill[], ReadonlyMap<string, Skill>>();
 
@@ -101,13 +121,20 @@ export function createTools(backends: () => readonly ToolBackend[], hash: (value
 
   return {
     async list() {
-      const servers = [...backends()];
-      const lists = await Promise.all(servers.map((backend) => backend.list().catch(() => NONE)));
-      if (listed && sameLists(listed, { servers, lists })) return listed.all;
-      const all = servers.flatMap(({ name: source }, at) => (lists[at] ?? NONE).map((skill) => ({ ...skill, source })));
-      listed = { servers, lists, all };
+      const mounted = [...backends()];
+      const lists = await servers.all();
+      if (listed && sameLists(listed, { mounted, lists })) return listed.all;
+      const all = mounted.flatMap(({ name: source }, at) => (lists[at] ?? NONE).map((skill) => ({ ...skill, source })));
+      listed = { mounted, lists, all };
       return all;
     },
+    lastListed(tool, server) {
+      const backend = backends().find(({ name }) => name === server);
+      const skill = backend && named(servers.known(backend), tool);
+      return skill && new FoundTool(backend, skill, definition(skill));
+    },
+    states: servers.states,
+    again: servers.again,
     async pass(server, request, signal, context) {
       return await passing(server)(request, signal, context);
     },
@@ -121,46 +148,48 @@ export function createTools(backends: () => readonly ToolBackend[], hash: (value
       return tool.server === act.server && FoundTool.isOf(tool, backends()) ? tool : undefined;
     },
     async find(tool, server, sessionId) {
-      const found: { backend: ToolBackend; skill: Skill }[] = [];
-      let silent: Fault | undefined;
-      for (const backend of backends()) {
-        if (server && backend.name !== server) continue;
-        let skills = NONE;
+      const asked = backends().filter(({ name }) => !server || name === server);
+      const lists = new Map<ToolBackend, readonly Skill[]>();
+      let cause: unknown;
+      const answers = asked.map(async (backend) => {
         try {
-          skills = await backend.list(sessionId);
-        } catch (cause) {
-          silent = new Fault('upstream_unavailable', `${backend.name} does not say which tools it has`, { cause });
+          lists.set(backend, await backend.list(sessionId));
+        } catch (thrown) {
+          cause = thrown;
         }
-        const skill = named(skills, tool);
-        if (skill) found.push({ backend, skill });
-      }
+      });
+      // Where the server is not named, one that hangs does not hold up the others.
+      await (server ? Promise.all(answers) : mostOf(answers));
+      const found = asked.flatMap((backend) => {
+        const skill = named(lists.get(backend) ?? NONE, tool);
+        return skill ? [{ backend, skill }] : [];
+      });
       if (found.length > 1) {
         const names = found.map(({ backend }) => backend.name).join(' and ');
         throw new Fault('invalid_request', `${names} both serve ${tool}; name the server`, { param: '/action/server' });
       }
       const [only] = found;
       // A server that does not answer may have the tool: that differs from no server having it.
-      if (!only && silent) throw silent;
+      const silent = only ? undefined : asked.find((backend) => !lists.has(backend));
+      if (silent) throw new Fault('upstream_unavailable', `${silent.name} does not say which tools it has`, { cause });
       return only && new FoundTool(only.backend, only.skill, definition(only.skill));
     },
   };
 }
 
-const NONE: readonly Skill[] = [];
-
 /** The servers that were asked, and the list each returned. */
-interface ServerLists {
-  readonly servers: readonly ToolBackend[];
+interface Listed {
+  readonly mounted: readonly ToolBackend[];
   readonly lists: readonly (readonly Skill[])[];
 }
 
 /** A returned list is never mutated, so the same array means the same tools; an empty list equals any empty list. */
-function sameLists(before: ServerLists, now: ServerLists): boolean {
+function sameLists(before: Listed, now: Listed): boolean {
   return (
-    before.servers.length === now.servers.length &&
-    now.servers.every((server, at) => {
+    before.mounted.length === now.mounted.length &&
+    now.mounted.every((server, at) => {
       const [was, is] = [before.lists[at] ?? NONE, now.lists[at] ?? NONE];
-      return server === before.servers[at] && (was === is || (was.length === 0 && is.length === 0));
+      return server === before.mounted[at] && (was === is || (was.length === 0 && is.length === 0));
     })
   );
 }

@@ -20,11 +20,14 @@ export function createToolChanges(
   backends: () => readonly ToolBackend[],
   store: Pick<Store, 'follow'>,
   logger: Logger,
+  /** Called before the listeners of a server's change. */
+  again: (server: string) => void = () => {},
 ): ToolChanges {
   const listeners = new Map<(change: ToolChange) => void, { readonly servers: boolean }>();
   const watched = new Map<ToolBackend, () => void>();
 
   function notify(change: ToolChange): void {
+    if (change.server !== undefined) again(change.server);
     for (const [listener, { servers }] of [...listeners]) if (servers || change.server === undefined) listener(change);
   }
 

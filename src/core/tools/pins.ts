@@ -83,7 +83,8 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
     called: boolean,
     known: FoundTool | undefined,
   ): Promise<Decision | undefined> {
-    const found = known ?? (await tools.find(tool, server));
+    const listed = known ?? (called ? undefined : tools.lastListed(tool, server));
+    const found = listed ?? (await tools.find(tool, server));
     if (!found?.pinned || found.definition !== definition) return undefined;
     const pin = await pinOf(found, called);
     if (pin.version === definition) return undefined;

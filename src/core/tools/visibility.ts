@@ -42,7 +42,9 @@ export function createVisibleTools(deps: VisibilityDeps): Bridge['visible'] {
   const { tools, gate, ids, effectOf, access, policyData } = deps;
 
   async function mayTry(about: About, { name: tool, source }: Skill): Promise<boolean> {
-    const found = await tools.find(tool, source ?? undefined).catch(() => undefined);
+    // Only a server whose list is not known is asked: one that is slow must not hold up the tools of the others.
+    const listed = source ? tools.lastListed(tool, source) : undefined;
+    const found = listed ?? (await tools.find(tool, source ?? undefined).catch(() => undefined));
     if (!found) return false;
     const attributes = found.attributes('');
     const action: Action = {

@@ -1,7 +1,8 @@
 /**
  * A tool server of the legacy era over standard input and output that a test steers by its arguments:
- * `steered-server.mjs <journal> [--slow <file>] [--hang] [--crash] [--ignore]`. It appends a line to the journal when it starts, and
- * one for each request. `--slow` answers nothing until the file exists; `--ignore` ignores methods it does not know.
+ * `steered-server.mjs <journal> [--slow <file>] [--hang] [--crash] [--ignore] [--asks]`. It appends a line to the journal when it starts, and
+ * one for each request. `--slow` answers nothing until the file exists; `--ignore` ignores methods it does not know; `--asks` asks
+ * for roots when the session is open, and answers calls with them.
  */
 import { appendFileSync, existsSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
@@ -21,6 +22,10 @@ const open = new Promise((resolve) => {
     seen.close();
     resolve();
   });
+});
+let rooted = () => {};
+const roots = new Promise((resolve) => {
+  rooted = resolve;
 });
 const say = (frame) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`);
 const tools = ['echo', 'grow'];
@@ -46,8 +51,14 @@ function answer({ method, params = {} }) {
 for await (const line of createInterface({ input: process.stdin })) {
   const frame = JSON.parse(line);
   note({ method: frame.method, params: frame.params });
-  if (flag('--hang') || frame.id === undefined) continue;
+  if (flag('--asks') && frame.method === 'notifications/initialized') say({ id: 'roots', method: 'roots/list' });
+  if (frame.method === undefined) rooted(frame.result);
+  if (flag('--hang') || frame.id === undefined || frame.method === undefined) continue;
   await open;
+  if (flag('--asks') && frame.method === 'tools/call') {
+    void roots.then((found) => say({ id: frame.id, result: text(JSON.stringify(found)) }));
+    continue;
+  }
   const result = answer(frame);
   if (result) say({ id: frame.id, result });
   else if (frame.method === 'tools/call') {

@@ -99,8 +99,8 @@ export function discoveryRoutes(context: RouteContext): Pick<Routes, Ids> {
       const { ok, dependencies } = await health();
       return { body: { ok, status: ok ? 'ok' : 'unavailable', version: VERSION, dependencies } };
     },
-    getMetrics: async () => ({
-      bytes: metrics.text(bridge.toolCalls()),
+    getMetrics: async ({ actor }) => ({
+      bytes: metrics.text(bridge.toolCalls(), await bridge.serverStates(actor)),
       type: 'text/plain; version=0.0.4; charset=utf-8',
     }),
   };

@@ -22,6 +22,7 @@ import { LEGACY_TASKS } from '../../compat/convert.ts';
 import { clientFrameTrouble } from '../../frame-rules.ts';
 import { type FrameOutcome, failed, outcomeOf, type Request } from '../../frames.ts';
 import type { SessionContext } from '../../request-context.ts';
+import { refused } from '../../translate.ts';
 import { type Caller, type LegacyCaller, scopeOf } from '../caller.ts';
 import { type EndpointDeps, type EndpointHandler, runningFor } from '../endpoint.ts';
 import { createListChanges } from '../list-changes.ts';
@@ -173,6 +174,11 @@ export function createAggregateEndpoint(parts: CommonParts): EndpointHandler {
       if (method === 'tools/call') {
         const skill = await lists.tool(asText(params.name), caller);
         if (skill) return await at(skill.source ?? '', { ...asked, params: toCall(params, skill, caller) }, caller);
+        const why = await lists.missing(asText(params.name), caller);
+        if (why) return refused(why, { code: 'upstream_unavailable' });
+        // The server says in its own words that it has no such tool, or has it now.
+        const named = promptOf(params.name, await lists.servers(caller));
+        if (named) return await at(named.server, { ...asked, params: { ...params, name: named.name } }, caller);
       }
       if (method === 'tasks/list' && caller.era === 'legacy') return await tasks(params, caller);
       const there = await forward(asked, caller);

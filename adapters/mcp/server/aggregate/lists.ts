@@ -3,7 +3,7 @@
  * resources. Filtered by the rules that also decide the call: tools they refuse are not listed.
  */
 
-import { META, MODERN } from '../../../../mappings/mcp.ts';
+import { META, MODERN, OWN_META } from '../../../../mappings/mcp.ts';
 import {
   type AgentFace,
   asText,
@@ -12,7 +12,9 @@ import {
   isReworded,
   type Json,
   type JsonObject,
+  mostOf,
   type Skill,
+  type ToolServerState,
   VERSION,
 } from '../../../../src/index.ts';
 import { agentTools } from '../../agents/result.ts';
@@ -38,6 +40,8 @@ export interface CommonLists {
   tasking(caller: Caller): Promise<readonly string[]>;
   /** All servers behind this address; the rules decide on each request to one. */
   servers(caller: Caller): Promise<readonly string[]>;
+  /** Why a server that this tool name could belong to has no such tool yet; undefined when it answers. */
+  missing(name: string, caller: Caller): Promise<string | undefined>;
   /** One complete list; undefined when the method is not a list. */
   show(method: string, caller: Caller): Promise<FrameOutcome> | undefined;
 }
@@ -87,13 +91,36 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
       may.has(keyOf(skill)) ? [toTool(name, skill, caller)] : [],
     );
     const faces: readonly AgentFace[] = agents ? await bridge.agents(caller.actor) : [];
-    return kept({ tools: [...named, ...agentTools(faces, caller.era === 'legacy' && caller.tasks === true)] }, caller);
+    const listed = [...named, ...agentTools(faces, caller.era === 'legacy' && caller.tasks === true)];
+    return kept({ tools: listed, ...(await marked(caller)) }, caller);
   }
 
-  /** The lists of all servers as one; a server that does not answer is left out. */
+  /** The servers that do not answer. */
+  async function absent({ actor }: Caller): Promise<readonly ToolServerState[]> {
+    const states = await bridge.serverStates(actor);
+    return states.filter(({ name, state }) => state !== 'ready' && state !== 'unknown' && isHere(name));
+  }
+
+  /** Names the servers that do not answer, for clients that look there; every other client ignores the member. */
+  async function marked(caller: Caller): Promise<JsonObject> {
+    const states = await absent(caller);
+    if (states.length === 0) return {};
+    return { _meta: { [OWN_META.unavailable]: states.map(({ name, ...more }) => ({ server: name, ...more })) } };
+  }
+
+  async function missing(name: string, caller: Caller): Promise<string | undefined> {
+    const found = (await absent(caller)).find((state) => name.startsWith(`${state.name}__`));
+    if (!found) return undefined;
+    return `the server ${found.name} does not answer (${found.reason ?? found.state}); the list of tools is announced when it does`;
+  }
+
+  /** The lists of all servers as one; a server that does not answer is left out, and does not hold up the others. */
   async function all(method: string, member: Member, caller: Caller): Promise<FrameOutcome> {
-    const pages = await Promise.all(
-      (await servers(caller)).map(async (server) => {
+    const away = new Set((await absent(caller)).map(({ name }) => name));
+    const here = (await servers(caller)).filter((server) => !away.has(server));
+    const pages = new Map<string, readonly Json[]>();
+    await mostOf(
+      here.map(async (server) => {
         const found: Json[] = [];
         for (let cursor: Json | undefined, pages = 0; pages < MOST_PAGES; pages += 1) {
           const params = { ...envelopeOf(caller), ...(cursor !== undefined && { cursor }) };
@@ -104,16 +131,17 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
           cursor = outcome.result.nextCursor;
           if (cursor === undefined || cursor === null) break;
         }
-        return found;
+        pages.set(server, found);
       }),
     );
-    return kept({ [member]: pages.flat() }, caller);
+    return kept({ [member]: here.flatMap((server) => pages.get(server) ?? []) }, caller);
   }
 
   return {
     tool,
     tasking,
     servers,
+    missing,
     show(method, caller) {
       if (method === 'tools/list') return tools(caller);
       const member = MEMBERS.get(method);

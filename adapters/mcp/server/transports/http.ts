@@ -42,6 +42,7 @@ export interface HttpHandlerOptions {
   readonly bodyLimit: number;
   readonly silenceMs: number;
   readonly idleMs: number;
+  readonly awayMs: number;
   readonly log: Logger;
   readonly ended: (sessionId: string) => void;
 }

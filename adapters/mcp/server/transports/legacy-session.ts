@@ -40,6 +40,8 @@ export interface LegacyClientSession extends SessionContext {
   receive(frame: Frame, out: Out, headers?: Caller['headers']): Promise<FrameOutcome | undefined>;
   /** The revision in the server's answer to `initialize`. */
   readonly revision: string | undefined;
+  /** The client has held no connection for a while. */
+  leave(): void;
   end(): void;
 }
 
@@ -138,7 +140,8 @@ export function createLegacyClientSession({
     const flight = new AbortController();
     flights.begin(frame.id, flight);
     try {
-      const outcome = await handler.receive(frame, callerOn(out, flight.signal, headers));
+      const caller = { ...callerOn(out, flight.signal, headers), giveUp: () => flight.abort() };
+      const outcome = await handler.receive(frame, caller);
       if (frame.method === 'initialize' && 'result' in outcome) revision = asText(outcome.result.protocolVersion);
       return flight.signal.aborted && !ended.signal.aborted ? undefined : outcome;
     } finally {
@@ -176,9 +179,14 @@ export function createLegacyClientSession({
     return trouble;
   }
 
+  const leaving = new Set<() => void>();
   const context: SessionContext = {
     id,
     ended: ended.signal,
+    onLeave(listener) {
+      leaving.add(listener);
+      return () => leaving.delete(listener);
+    },
     notify: (notice) => standalone.send(notice),
     input: (requests, _, withdrawn) => inputOn(standalone, requests, either(ended.signal, withdrawn)),
   };
@@ -191,6 +199,9 @@ export function createLegacyClientSession({
     },
     receive(frame, out, headers) {
       return isRequest(frame) ? request(frame, out, headers) : received(frame);
+    },
+    leave() {
+      for (const listener of [...leaving]) listener();
     },
     end() {
       ended.abort();

@@ -5,6 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { CODES, LEGACY } from '../../../../mappings/mcp.ts';
 import type { Actor, Logger } from '../../../../src/index.ts';
 import { asText } from '../../../../src/index.ts';
@@ -50,22 +51,28 @@ interface Open {
   readonly silenceMs: number;
   /** Connections and requests that keep it from being idle. */
   busy: number;
+  /** The client's connections, also those it keeps for its next request. */
+  readonly sockets: Set<Socket>;
+  /** Runs while the client holds no connection. */
+  away: NodeJS.Timeout | undefined;
 }
 
 export interface LegacyOptions {
   readonly silenceMs: number;
   readonly idleMs: number;
+  readonly awayMs: number;
   readonly log: Logger;
   /** A session is over. */
   readonly ended: (sessionId: string) => void;
 }
 
-export function createLegacySessions({ silenceMs, idleMs, log, ended }: LegacyOptions): LegacySessions {
+export function createLegacySessions({ silenceMs, idleMs, awayMs, log, ended }: LegacyOptions): LegacySessions {
   const sessions = new Map<string, Open>();
   const limit = createSessionLimit();
 
   function begin({ actor, handler, endpoint, home }: LegacyClient, response: ServerResponse): Open | undefined {
-    const full = limit.open(actor);
+    let full = limit.open(actor);
+    if (full && letGo(actor)) full = limit.open(actor);
     if (full) {
       refuse(response, 429, -32000, `Too Many Requests: ${full}`);
       return undefined;
@@ -75,12 +82,23 @@ export function createLegacySessions({ silenceMs, idleMs, log, ended }: LegacyOp
     const standalone = streams.open();
     const session = createLegacyClientSession({ id, actor, handler, standalone, log, home });
     const idle = createIdle(idleMs, () => (open.busy > 0 ? idle.used() : end(open)));
-    const open: Open = { session, actor, who: owner(actor, endpoint), streams, standalone, idle, silenceMs, busy: 0 };
+    const who = owner(actor, endpoint);
+    const connections = { busy: 0, sockets: new Set<Socket>(), away: undefined };
+    const open: Open = { session, actor, who, streams, standalone, idle, silenceMs, ...connections };
     sessions.set(id, open);
     return open;
   }
 
+  /** Ends the oldest session of this caller whose client holds no connection; false when there is none. */
+  function letGo({ id, tenant_id }: Actor): boolean {
+    const same = ({ actor }: Open) => actor.id === id && actor.tenant_id === tenant_id;
+    const left = [...sessions.values()].find((open) => same(open) && open.away !== undefined && open.busy === 0);
+    if (left) end(left);
+    return left !== undefined;
+  }
+
   function end(open: Open): void {
+    clearInterval(open.away);
     if (sessions.delete(open.session.id)) limit.closed(open.actor);
     open.idle.stop();
     open.session.end();
@@ -88,8 +106,23 @@ export function createLegacySessions({ silenceMs, idleMs, log, ended }: LegacyOp
     ended(open.session.id);
   }
 
+  /** A client that holds no connection for a while has left: most that leave do not say so. */
+  function connected(open: Open, socket: Socket): void {
+    clearInterval(open.away);
+    open.away = undefined;
+    if (open.sockets.has(socket)) return;
+    open.sockets.add(socket);
+    socket.once('close', () => {
+      open.sockets.delete(socket);
+      if (open.sockets.size > 0 || !sessions.has(open.session.id)) return;
+      // Again and again, because a call that is under way keeps what it needs.
+      open.away = setInterval(() => open.session.leave(), awayMs).unref();
+    });
+  }
+
   function use(open: Open, response: ServerResponse): void {
     open.busy += 1;
+    if (response.socket) connected(open, response.socket);
     response.on('close', () => {
       open.busy -= 1;
       if (sessions.has(open.session.id)) open.idle.used();

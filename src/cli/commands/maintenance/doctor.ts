@@ -8,6 +8,7 @@ import type { Finding } from '../../doctor/finding.ts';
 import { lookAtConfig, lookAtNode, lookAtPrograms, lookAtProjectFile, lookAtRules } from '../../doctor/here.ts';
 import { lookAtPort } from '../../doctor/port.ts';
 import { lookAtTls } from '../../doctor/tls.ts';
+import { lookAtToolServers } from '../../doctor/tool-servers.ts';
 import { EXIT } from '../../output/exit-codes.ts';
 import { counted, terminalText } from '../../output/terminal-text.ts';
 import { portOf } from '../../port.ts';
@@ -34,6 +35,7 @@ export async function doctor(command: readonly string[], options: DoctorOptions)
   if (config) await report(() => lookAtProjectFile(config, options));
   if (config) await report(() => lookAtRules(config));
   if (config) await report(() => lookAtPrograms(config));
+  if (config) await report(() => lookAtToolServers(config));
   await report(() => lookAtPort(effective.host, port ?? effective.port, effective.tls !== undefined));
   await report(() => lookAtTls(effective));
   await report(() => lookAtLog(effective));

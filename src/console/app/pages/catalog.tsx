@@ -15,7 +15,14 @@ export interface Catalog {
   }[];
   readonly parts: readonly { readonly kind: string; readonly name: string; readonly protocol: string }[];
   readonly servers: readonly string[];
+  readonly server_states: readonly ServerState[];
   readonly keys: readonly Key[] | null;
+}
+interface ServerState {
+  readonly name: string;
+  readonly state: string;
+  readonly since: string;
+  readonly reason?: string;
 }
 interface Key {
   readonly id: string;
@@ -81,7 +88,7 @@ export function CatalogPage({ me }: { readonly me: Me }) {
             </tbody>
           </table>
         </section>
-        <Tools me={me} />
+        <Tools me={me} states={value.server_states} />
         {value.keys && <Keys keys={value.keys} />}
       </div>
     </div>
@@ -136,7 +143,7 @@ function Doors({ catalog }: { readonly catalog: Catalog }) {
   );
 }
 
-function Tools({ me }: { readonly me: Me }) {
+function Tools({ me, states }: { readonly me: Me; readonly states: readonly ServerState[] }) {
   const tools = useLoad(() => all<Tool>('/v1/tools'), 'tools');
   const pins = useLoad(() => all<Pin>('/v1/skills'), 'pins');
   if (tools.error instanceof ApiError && tools.error.status === 403) return null;
@@ -151,6 +158,16 @@ function Tools({ me }: { readonly me: Me }) {
       <section class="card">
         <h2>Tool servers</h2>
         <Trouble thrown={tools.error} />
+        {states
+          .filter(({ state }) => state !== 'ready' && state !== 'unknown')
+          .map(({ name, state, reason }) => (
+            <p key={name}>
+              <b>
+                <Line text={name} />
+              </b>{' '}
+              <Badge tone="bad">{state}</Badge> <Line text={reason ?? 'it has not answered yet'} />
+            </p>
+          ))}
         {servers.length === 0 && tools.value && <Empty title="No tool server is mounted" />}
         {servers.map((server) => (
           <div key={server}>

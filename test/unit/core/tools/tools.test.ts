@@ -1,5 +1,5 @@
 /** Tools of several servers: found by name without reading everything, and listed anew only when a person says something else. */
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createTools } from '../../../../src/core/tools/catalog.ts';
 import type { Skill } from '../../../../src/model/resources.ts';
 import type { ToolBackend } from '../../../../src/ports/index.ts';
@@ -62,7 +62,7 @@ test('a tool is found as it is now, and the first of one name is the one', async
   expect(await tools.find('one')).toBeUndefined();
 });
 
-test('a server that is away is left out of the list for as long as it is', async () => {
+test('a server that is away is listed as it was, and marked for as long as it is', async () => {
   const a = serverOf('a', [skill('one')]);
   const tools = createTools(
     () => [a],
@@ -71,9 +71,44 @@ test('a server that is away is left out of the list for as long as it is', async
   expect(await tools.list()).toHaveLength(1);
   const { list } = a;
   a.list = () => Promise.reject(new Error('away'));
-  expect(await tools.list()).toEqual([]);
-  a.list = list;
   expect(await tools.list()).toHaveLength(1);
+  expect(tools.states()).toEqual([
+    { name: 'a', state: 'unavailable', since: expect.any(String), reason: expect.any(String) },
+  ]);
+  // An act is not decided by a list that may be old.
+  await expect(tools.find('one', 'a')).rejects.toThrow('does not say which tools it has');
+  a.list = list;
+  tools.again('a');
+  expect(await tools.list()).toHaveLength(1);
+  expect(tools.states()).toMatchObject([{ name: 'a', state: 'ready' }]);
+});
+
+test('a server that hangs is waited for once, and not at all for a tool of another', async () => {
+  const a = serverOf('a', [skill('one')]);
+  let answer: (skills: readonly Skill[]) => void = () => {};
+  const hangs = serverOf('hangs', []);
+  hangs.list = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  const tools = createTools(
+    () => [hangs, a],
+    () => 'hash',
+  );
+  expect((await tools.list()).map(({ name }) => name)).toEqual(['one']);
+  expect(tools.states()).toMatchObject([
+    { name: 'hangs', state: 'starting' },
+    { name: 'a', state: 'ready' },
+  ]);
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  // No time passes here: it would wait for ever for the server that hangs.
+  expect((await tools.list()).map(({ name }) => name)).toEqual(['one']);
+  expect((await tools.find('one', 'a'))?.server).toBe('a');
+  expect(tools.lastListed('one', 'a')?.server).toBe('a');
+  answer([]);
+  hangs.list = async () => [skill('late')];
+  expect((await tools.list()).map(({ name }) => name)).toEqual(['late', 'one']);
 });
 
 test('a tool that was looked up counts for the act that names it, for as long as its server is mounted', async () => {

@@ -1,0 +1,145 @@
+/** The MCP clients of the suite: each a small script over an unchanged SDK, or a command line. All write one JSON object. */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const MODULES = join(ROOT, 'interop/mcp/node_modules');
+const PYTHON = process.env.TOLLBRIDGE_INTEROP_PYTHON ?? join(ROOT, 'interop/mcp/.venv');
+
+export interface Client {
+  readonly name: string;
+  /** It speaks 2026-07-28 wherever it can. */
+  readonly newest?: boolean;
+  /** The path that has to exist; undefined when a program is missing. */
+  needs(): string | undefined;
+  /** The command, to which `{command, call}` is appended as JSON. */
+  command(): readonly string[];
+}
+
+const node = (script: string): readonly string[] => [process.execPath, '--input-type=module', '-e', script, '--'];
+
+/** The same for both lines of the TypeScript SDK. */
+const typescript = (imports: string, options: string) => `
+  ${imports}
+  const { command: [command, ...args], call } = JSON.parse(process.argv.at(-1));
+  const client = new Client({ name: 'interop', version: '1' }, ${options});
+  await client.connect(new StdioClientTransport({ command, args, env: process.env, stderr: 'ignore' }));
+  const able = client.getServerCapabilities() ?? {};
+  const attempt = async (run) => await run().catch((cause) => ({ code: cause.code, message: cause.message }));
+  const said = {
+    server: client.getServerVersion(), capabilities: able, instructions: client.getInstructions(),
+    tools: able.tools && (await attempt(() => client.listTools())),
+    prompts: able.prompts && (await attempt(() => client.listPrompts())),
+    resources: able.resources && (await attempt(() => client.listResources())),
+    called: call && (await attempt(() => client.callTool(call))),
+    unknown: able.tools && (await attempt(() => client.callTool({ name: 'no-such-tool-at-all', arguments: {} }))),
+  };
+  process.stdout.write(JSON.stringify(said));
+  await client.close();
+  process.exit();
+`;
+
+const sdk = (path: string) => JSON.stringify(join(MODULES, '@modelcontextprotocol', path));
+
+const PYTHON_MCP = `
+import asyncio, json, os, sys
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+asked = json.loads(sys.argv[-1])
+async def attempt(run):
+    try:
+        return json.loads((await run).model_dump_json(by_alias=True, exclude_none=True))
+    except Exception as cause:
+        return {"error": str(cause)}
+async def main():
+    server = StdioServerParameters(command=asked["command"][0], args=asked["command"][1:], env=dict(os.environ))
+    async with stdio_client(server, errlog=open(os.devnull, "w")) as (read, write):
+        async with ClientSession(read, write) as session:
+            opened = await attempt(session.initialize())
+            said = {"opened": opened, "tools": await attempt(session.list_tools())}
+            if asked["call"]:
+                said["called"] = await attempt(session.call_tool(asked["call"]["name"], asked["call"]["arguments"]))
+            said["unknown"] = await attempt(session.call_tool("no-such-tool-at-all", {}))
+    print(json.dumps(said))
+asyncio.run(main())
+`;
+
+const PYTHON_FASTMCP = `
+import asyncio, json, os, sys
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+asked = json.loads(sys.argv[-1])
+def plain(value):
+    return json.loads(value.model_dump_json(by_alias=True, exclude_none=True))
+async def main():
+    transport = StdioTransport(command=asked["command"][0], args=asked["command"][1:], env=dict(os.environ))
+    async with Client(transport) as client:
+        said = {"tools": [plain(tool) for tool in await client.list_tools()]}
+        if asked["call"]:
+            try:
+                said["called"] = plain(await client.call_tool_mcp(asked["call"]["name"], asked["call"]["arguments"]))
+            except Exception as cause:
+                said["called"] = {"error": str(cause)}
+    print(json.dumps(said))
+asyncio.run(main())
+`;
+
+const python = (script: string): readonly string[] => [join(PYTHON, 'bin/python'), '-c', script];
+
+/** `site-packages` carries the version of Python in its path. */
+function inPython(name: string): string | undefined {
+  const program = join(PYTHON, 'bin/python');
+  if (!existsSync(program)) return undefined;
+  return spawnSync(program, ['-c', `import ${name}`]).status === 0 ? program : undefined;
+}
+
+export const CLIENTS: readonly Client[] = [
+  {
+    name: 'TypeScript SDK v1',
+    needs: () => join(MODULES, '@modelcontextprotocol/sdk'),
+    command: () =>
+      node(
+        typescript(
+          `import { Client } from ${sdk('sdk/dist/esm/client/index.js')};
+           import { StdioClientTransport } from ${sdk('sdk/dist/esm/client/stdio.js')};`,
+          '{ capabilities: {} }',
+        ),
+      ),
+  },
+  {
+    name: 'TypeScript SDK v2',
+    needs: () => join(MODULES, '@modelcontextprotocol/client'),
+    command: () =>
+      node(
+        typescript(
+          `import { Client } from ${sdk('client/dist/index.mjs')};
+           import { StdioClientTransport } from ${sdk('client/dist/stdio.mjs')};`,
+          `{ capabilities: {}, versionNegotiation: { mode: 'legacy' } }`,
+        ),
+      ),
+  },
+  { name: 'Python mcp', needs: () => inPython('mcp'), command: () => python(PYTHON_MCP) },
+  { name: 'Python fastmcp', newest: true, needs: () => inPython('fastmcp'), command: () => python(PYTHON_FASTMCP) },
+  {
+    name: 'Inspector CLI',
+    needs: () => join(MODULES, '.bin/mcp-inspector'),
+    command: () =>
+      node(`
+        import { execFileSync } from 'node:child_process';
+        import { writeFileSync } from 'node:fs';
+        const { command: [command, ...args] } = JSON.parse(process.argv.at(-1));
+        writeFileSync('inspector.json', JSON.stringify({ mcpServers: { it: { command, args, env: process.env } } }));
+        const cli = ${JSON.stringify(join(MODULES, '.bin/mcp-inspector'))};
+        const words = ['--cli', '--config', 'inspector.json', '--server', 'it', '--method', 'tools/list'];
+        const text = execFileSync(cli, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+        process.stdout.write(JSON.stringify({ tools: JSON.parse(text.slice(text.indexOf('{'))) }));
+      `),
+  },
+  // A Go program has to be compiled against the SDK: the path of one that takes the same argument is given, or it is absent.
+  {
+    name: 'Go SDK',
+    needs: () => process.env.TOLLBRIDGE_INTEROP_GO,
+    command: () => [process.env.TOLLBRIDGE_INTEROP_GO ?? ''],
+  },
+];

@@ -1,0 +1,154 @@
+/**
+ * MCP clients and servers that nobody here wrote, unchanged, once directly and once with `tollbridge mcp` between them. Each client
+ * lists what a server has and calls one tool; the two transcripts have to be equal but for what is declared here. What is not
+ * installed is reported as absent, never left out.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { isDeepStrictEqual, promisify } from 'node:util';
+import { CLIENTS, type Client } from './mcp-clients.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const MODULES = join(ROOT, 'interop/mcp/node_modules');
+/** Where `pip install -r interop/mcp/requirements.txt` went. */
+const PYTHON = process.env.TOLLBRIDGE_INTEROP_PYTHON ?? join(ROOT, 'interop/mcp/.venv');
+const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? join(ROOT, 'dist/src/main.js');
+const run = promisify(execFile);
+
+interface Server {
+  readonly name: string;
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Harmless, and answered the same each time. */
+  readonly call?: { readonly name: string; readonly arguments: object };
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const npm = (name: string, args: readonly string[] = [], more: Partial<Server> = {}): Server => ({
+  name,
+  program: join(MODULES, '.bin', name),
+  args,
+  ...more,
+});
+const pypi = (name: string, args: readonly string[] = [], more: Partial<Server> = {}): Server => ({
+  name,
+  program: join(PYTHON, 'bin', name),
+  args,
+  ...more,
+});
+
+const SERVERS: readonly Server[] = [
+  npm('mcp-server-everything', ['stdio'], { call: { name: 'echo', arguments: { message: 'hello' } } }),
+  npm('mcp-server-filesystem', ['.'], { call: { name: 'list_allowed_directories', arguments: {} } }),
+  npm('mcp-server-memory', [], { call: { name: 'read_graph', arguments: {} } }),
+  npm('mcp-server-sequential-thinking'),
+  npm('mcp-server-github', [], { env: { GITHUB_PERSONAL_ACCESS_TOKEN: 'x' } }),
+  npm('mcp-server-slack', [], { env: { SLACK_BOT_TOKEN: 'xoxb-x', SLACK_TEAM_ID: 'T0' } }),
+  npm('mcp-server-chart'),
+  npm('context7-mcp'),
+  npm('playwright-mcp', ['--headless']),
+  pypi('mcp-server-time', ['--local-timezone', 'UTC'], {
+    call: { name: 'convert_time', arguments: { source_timezone: 'UTC', time: '12:00', target_timezone: 'Asia/Tokyo' } },
+  }),
+  pypi('mcp-server-git', [], { call: { name: 'no-such-tool', arguments: {} } }),
+  pypi('mcp-server-fetch'),
+  pypi('mcp-server-sqlite', ['--db-path', 'test.db'], { call: { name: 'list_tables', arguments: {} } }),
+];
+
+/** What may differ. */
+const DECLARED: readonly string[] = [
+  'dates and times, which differ between any two runs of one server',
+  'for clients that speak 2026-07-28 where the gateway does and the server does not: the name of the server in every _meta, and execution in tools, which that revision does not have',
+];
+
+interface Report {
+  readonly client: string;
+  readonly server: string;
+  readonly ok: boolean;
+  readonly differs?: readonly string[];
+}
+
+export async function mcp(tell: (line: string) => void): Promise<readonly { readonly ok?: boolean }[]> {
+  if (!existsSync(BUILT)) throw new Error('build it first: npm run build');
+  tell(JSON.stringify({ declared: DECLARED }));
+  const clients = CLIENTS.filter((client) => here(client.name, client.needs(), tell));
+  const servers = SERVERS.filter(({ name, program }) => here(name, program, tell));
+  const reports: Report[] = [];
+  const wanted = process.env.TOLLBRIDGE_INTEROP_SERVER;
+  for (const server of servers.filter(({ name }) => !wanted || name === wanted)) {
+    for (const client of clients) {
+      reports.push(await compare(client, server));
+      tell(JSON.stringify(reports.at(-1)));
+    }
+  }
+  const good = reports.filter(({ ok }) => ok).length;
+  tell(JSON.stringify({ pairs: reports.length, equal: good, clients: clients.length, servers: servers.length }));
+  return reports;
+}
+
+function here(name: string, path: string | undefined, tell: (line: string) => void): boolean {
+  if (path !== undefined && existsSync(path)) return true;
+  tell(JSON.stringify({ absent: name, how: 'see interop/mcp/README.md' }));
+  return false;
+}
+
+async function compare(client: Client, server: Server): Promise<Report> {
+  const names = { client: client.name, server: server.name };
+  const home = await mkdtemp(join(tmpdir(), 'tollbridge-interop-mcp-'));
+  try {
+    const config = join(home, 'tollbridge', 'tollbridge.yaml');
+    await mkdir(join(home, 'tollbridge'));
+    await writeFile(config, 'rules: [{ id: all, when: { kind: tool }, then: allow }]\n');
+    const front = [process.execPath, BUILT, '--config', config, '--data', join(home, 'data'), 'mcp', '--'];
+    const command = [server.program, ...server.args];
+    const direct = await transcript(client, server, await script(home, command), join(home, 'work'));
+    const through = await transcript(client, server, await script(home, [...front, ...command]), join(home, 'work'));
+    const differs = Object.keys({ ...direct, ...through }).filter(
+      (part) => !isDeepStrictEqual(plain(direct[part], client), plain(through[part], client)),
+    );
+    return {
+      ...names,
+      ok: differs.length === 0,
+      ...(differs.length > 0 && { differs: shown(differs, direct, through) }),
+    };
+  } catch (cause) {
+    return { ...names, ok: false, differs: [cause instanceof Error ? cause.message.slice(0, 600) : String(cause)] };
+  } finally {
+    await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+}
+
+/** One word without options: some clients take options of a server's command for their own. */
+async function script(home: string, command: readonly string[]): Promise<string> {
+  const path = join(home, 'server.sh');
+  const words = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`);
+  await writeFile(path, `#!/bin/sh\nexec ${words.join(' ')}\n`, { mode: 0o755 });
+  return path;
+}
+
+type Transcript = Readonly<Record<string, unknown>>;
+
+async function transcript(client: Client, server: Server, command: string, cwd: string): Promise<Transcript> {
+  await rm(cwd, { recursive: true, force: true });
+  await mkdir(cwd, { recursive: true });
+  const env = { PATH: process.env.PATH, HOME: cwd, ...server.env };
+  const asked = JSON.stringify({ command: [command], call: server.call ?? null });
+  const [program = '', ...args] = client.command();
+  const { stdout } = await run(program, [...args, asked], { cwd, env, timeout: 120_000, maxBuffer: 64 * 1024 * 1024 });
+  return JSON.parse(stdout.slice(stdout.indexOf('{'))) as Transcript;
+}
+
+/** Without what is declared to differ. */
+function plain(value: unknown, { newest }: Client): unknown {
+  const text = JSON.stringify(value ?? null, (name, member) => (newest && ADDED.includes(name) ? undefined : member));
+  return JSON.parse(text.replaceAll('"_meta":{},', '').replaceAll(/\d{4}-\d\d-\d\d(T[\d:.+Z-]*)?/g, 'a date'));
+}
+const ADDED = ['execution', 'io.modelcontextprotocol/serverInfo'];
+
+function shown(parts: readonly string[], direct: Transcript, through: Transcript): readonly string[] {
+  const cut = (value: unknown) => JSON.stringify(value ?? null).slice(0, 300);
+  return parts.map((part) => `${part}: ${cut(direct[part])} | ${cut(through[part])}`);
+}
