@@ -3,7 +3,7 @@
  * converted that need not be. A legacy caller keeps questions that a server asks while a call runs; a modern caller has no session.
  */
 import { type Era, frames } from '../../../mappings/mcp.ts';
-import type { Clock, JsonObject } from '../../../src/index.ts';
+import { type Clock, type JsonObject, own } from '../../../src/index.ts';
 import type { McpRequestContext, SessionContext } from '../request-context.ts';
 import { findEra, type Verdict } from './detect-era.ts';
 import type { Transport } from './transport/create-transport.ts';
@@ -89,5 +89,5 @@ export function createEras(transport: Transport, configured: Era | 'auto', clock
 }
 
 function canBeAsked(capabilities: JsonObject): boolean {
-  return frames.rows.some(({ capability }) => capability !== undefined && capabilities[capability] !== undefined);
+  return frames.rows.some(({ capability }) => capability !== undefined && own(capabilities, capability) !== undefined);
 }
