@@ -229,7 +229,10 @@ test('H45: servers that die, are mute, flood, babble, ignore signals or fork are
     );
   const patient = { command: [process.execPath, join(dir, 'mute.cjs')] };
   const servers = Object.fromEntries(
-    files.map(([name, file]) => [name, { command: [process.execPath, file], timeout_ms: 4_000 }]),
+    files.map(([name, file]) => [
+      name,
+      { command: [process.execPath, file], timeout_ms: 4_000, start_timeout_ms: 4_000 },
+    ]),
   );
   const gateway = await serving({ servers: { ...servers, patient } });
   const call = (name: string) => {

@@ -22,23 +22,24 @@ export async function openRelay(command: readonly string[], options: AcpOptions,
   const config = await configFrom(options);
   await requireUsable(config.dataDir);
   const section = sectionFrom(config, options);
-  const name = options.name ?? nameOf(await link.agentName, command, config);
-  const runtime = await createRuntime(config, {
-    ...createSurroundings(createLogger),
-    name: 'acp',
-    mounts: 'harnesses',
-    prepare: ({ deps }) => {
-      const open = () => adapter.parts.relay.open(section, { ...deps, name });
-      const relay = openAt(open, config.where, ['relays', 'acp']);
-      return { relay, backends: [relay.backend], settings: { graceMs: relay.graceMs, recoversOrphans: false } };
-    },
-  });
-  const endSupervision = superviseIn(config.dataDir);
+  // Before anything is waited for: the agent runs already, and must not pass for a person until it has said its name.
+  const opened: (() => unknown)[] = [superviseIn(config.dataDir)];
   const close = async () => {
-    await runtime.close();
-    endSupervision();
+    for (const end of opened) await end();
   };
   try {
+    const name = options.name ?? nameOf(await link.agentName, command, config);
+    const runtime = await createRuntime(config, {
+      ...createSurroundings(createLogger),
+      name: 'acp',
+      mounts: 'harnesses',
+      prepare: ({ deps }) => {
+        const open = () => adapter.parts.relay.open(section, { ...deps, name });
+        const relay = openAt(open, config.where, ['relays', 'acp']);
+        return { relay, backends: [relay.backend], settings: { graceMs: relay.graceMs, recoversOrphans: false } };
+      },
+    });
+    opened.unshift(() => runtime.close());
     await runtime.requireNames('acp');
     const person = { ...localActor(), door: 'acp' };
     return { relay: await runtime.prepared.relay.attach(runtime.bridge, person, link), close };
