@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { eventId, vendorEvent } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
-import { collect, taskEvent, until, watch } from './notified.ts';
+import { collect, taskEvent, until, watch } from './events.ts';
 import type { Counted } from './projector.ts';
 import type { Scene } from './scenes/scene.ts';
 

@@ -58,7 +58,7 @@ describe('before anything else', () => {
     expect(two.status).toBe(401);
   });
 
-  test('metrics and the state of dependencies are for the client that may look after the gateway', async () => {
+  test('metrics and the state of dependencies are for callers that may look after the gateway', async () => {
     const { call } = await openDoor();
     for (const path of ['/metrics', '/health/deps']) {
       expectFault(await call('GET', path, undefined, { authorization: '' }), 401, 'unauthenticated', 'auth_error');

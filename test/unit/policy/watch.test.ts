@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { watchPaths } from '../../../src/policy/rules/watch.ts';
 
-/** What was in the file each time a person was asked to look. */
+/** The content of the file each time the watcher reported it. */
 async function watched() {
   const dir = await mkdtemp(join(tmpdir(), 'tb-watch-'));
   const file = join(dir, 'rules.yaml');

@@ -1,4 +1,4 @@
-/** Requests over kept connections: used again, within bounds, given up when asked to, and gone with the last who used them. */
+/** Requests over kept connections: used again, within bounds, given up when asked to, and closed with their last user. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -62,7 +62,7 @@ test('more than the limit is refused while it comes', async () => {
   line.cut();
 });
 
-test('nobody is followed elsewhere', async () => {
+test('a redirect is not followed', async () => {
   const line = await (await remote((_, response) => void response.writeHead(302, { location: '/else' }).end())).open();
   expect((await line.send(GET, NEVER)).status).toBe(302);
   line.cut();
@@ -140,7 +140,7 @@ test('a reader that does not read keeps the remote waiting', async () => {
   line.cut();
 });
 
-test('the client that gives up is reported at once, before and after there is a connection; others are not disturbed', async () => {
+test('a caller that gives up gets its reason at once, before and after there is a connection; other requests go on', async () => {
   const waiting: ServerResponse[] = [];
   const connections = await remote((_, response) => void waiting.push(response));
   const line = await connections.open();
@@ -176,7 +176,7 @@ test('cutting one line leaves the other; connections go with the last', async ()
   expect((await kept).text).toBe('kept');
   other.cut();
   await expect.poll(() => sockets.size).toBe(0);
-  // And the caller later finds new ones.
+  // A later caller opens new ones.
   const later = await connections.open();
   const asked = later.send(GET, NEVER);
   await expect.poll(() => waiting.length).toBe(3);

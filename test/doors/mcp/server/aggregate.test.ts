@@ -35,7 +35,7 @@ test('tools of two servers are distinguished, in the same order every time; a ca
   expect((await call('echo')).error).toEqual({ code: -32602, message: 'Unknown tool: "echo"' });
 });
 
-test('what the rules would refuse a person is not there for them', async () => {
+test('a tool that the rules refuse to a caller is not listed for that caller', async () => {
   const rules =
     '- { id: no, when: { tool: echo, principal: "person:visitor" }, then: block, say: no }\n- { id: all, when: {}, then: allow }';
   const { modern } = await openCommon({ rules });

@@ -117,7 +117,7 @@ describe('between tenants', () => {
   });
 });
 
-describe('moving gateway', () => {
+describe('what a caller cannot move, make or set', () => {
   test('a resource stays where it was made', async () => {
     const { t, ids } = own;
     const other = await t.room({ actor: red });
