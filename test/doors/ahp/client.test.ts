@@ -174,6 +174,7 @@ describe('a harness that hangs', () => {
   test('costs the questions beside the one that found out a second try, not their answers', async () => {
     const engine = await hanging({ timeout_ms: 1_000 });
     const first = engine.decide(action(), NEVER);
+    // The time is what is tested: when the first gives up, the second has half of its timeout left to be asked again.
     await new Promise((resolve) => setTimeout(resolve, 500));
     const beside = engine.decide(action(), NEVER);
     expect(await first).toMatchObject({ verdict: 'block' });

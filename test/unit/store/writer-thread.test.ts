@@ -14,6 +14,7 @@ import {
   sqliteHome,
 } from '../../contract/store/scenes/sqlite-home.ts';
 import { storeContract } from '../../contract/store.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const open = await compiledStore();
 
@@ -102,8 +103,15 @@ describe('a thread of its own', () => {
     const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE });
     const db = other();
     db.exec('BEGIN IMMEDIATE');
-    const waiting = append(store, event('task_1'));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    let decided = 0;
+    const waiting = store.commit({
+      decide() {
+        decided += 1;
+        return { events: [event('task_1')] };
+      },
+    });
+    // A unit is decided again once the thread could not write it.
+    await eventually(() => decided > 1, 'a write that met the lock');
     db.exec('ROLLBACK');
     expect((await waiting).events[0]).toMatchObject({ sequence: 1 });
   });
