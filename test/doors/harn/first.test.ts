@@ -43,7 +43,7 @@ describe('before anything else', () => {
     }
   });
 
-  test('no token, a wrong one, or two of them are nobody', async () => {
+  test('no token, a wrong one, or two of them are refused', async () => {
     const { call, url } = await openDoor();
     for (const authorization of ['', 'Bearer wrong', 'Basic YW5hOmFuYQ==', 'Bearer', 'Bearer ana, Bearer ana']) {
       const answer = await call('GET', '/v1/tasks', undefined, { authorization });

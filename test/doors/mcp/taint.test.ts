@@ -85,7 +85,7 @@ test('a restart does not make anyone forget; a long absence does', async () => {
   expect(later.content[0].text).toBe('paid');
 });
 
-test('the result of a task counts for the client that fetches it, not only for who began it', async () => {
+test('the result of a task counts for the client that fetches it, not only for the one that began it', async () => {
   const fixture = await serveFixture({ era: 'modern' });
   const rules = RULES.replace('tool: pay', 'tool: echo');
   const gateway = await openMcpGateway({ upstreams: { u: { url: fixture.url } }, rules });

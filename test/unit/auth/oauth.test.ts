@@ -53,7 +53,7 @@ test('a token made for us by our issuer is its client, with its scopes', async (
   });
 });
 
-test('every way a token can be wrong is nobody', async () => {
+test('a token that is wrong in any way is refused', async () => {
   const { jwks, token, privateKey } = await issuerWith();
   const other = await issuerWith('key-2');
   const outsider = await issuerWith('key-1');
@@ -127,7 +127,7 @@ test('keys are fetched where the issuer publishes them; when they cannot be, tha
   expect(await refusal(away(await token()))).toMatch(/^unavailable: /);
 });
 
-test('a token that was good is examined again after a while, and is nobody once it has expired', async () => {
+test('a token that was good is examined again after a while, and is refused once it has expired', async () => {
   const good = await issuerWith();
   let now = Date.now();
   let fetched = 0;

@@ -182,7 +182,7 @@ describe('while a batch is being written', () => {
     expect(await all(store)).toHaveLength(1);
   });
 
-  test('time goes on for who comes later, and never back', async () => {
+  test('a later unit has a later time, and never an earlier one', async () => {
     let now = '2026-11-16T09:00:00.000Z';
     const store = await startAhead({ clock: { now: () => now } });
     const commit = noting(store, []);
@@ -217,7 +217,7 @@ describe('while a batch is being written', () => {
     await Promise.all([first, second]);
   });
 
-  test('should it not get there, both are decided again, in the order they came', async () => {
+  test('when the batch cannot be written, both units are decided again, in the order they arrived', async () => {
     const store = await startAhead();
     await store.commit({ decide: () => ({ events: [event('task_1')] }) });
     const db = other();

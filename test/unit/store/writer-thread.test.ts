@@ -38,7 +38,7 @@ describe('a thread of its own', () => {
     expect(events.map(({ id }) => id)).toEqual(events.map((_, n) => eventId(n + 1)));
   });
 
-  test('is decided for again when another caller wrote in between', async () => {
+  test('has its units decided again when another process wrote in between', async () => {
     const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE, projector: contractProjector });
     const another = await start({ projector: contractProjector });
     const count = (of: SqliteStore) =>
@@ -56,7 +56,7 @@ describe('a thread of its own', () => {
     expect(store.commitsElsewhere()).toBeGreaterThan(0);
   });
 
-  test('leaves it to this one to say what cannot be written, and why', async () => {
+  test('leaves it to the main thread to report what cannot be written, and why', async () => {
     const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE });
     await append(store, event('task_1', { n: 0 }));
     other().exec(`CREATE TRIGGER no_giants BEFORE INSERT ON events WHEN length(NEW.body) > 100000
@@ -134,7 +134,7 @@ describe('a thread of its own', () => {
     expect(await store.list({ object: 'task' })).toEqual(rows);
   });
 
-  test('that cannot be had is said once and done without', async () => {
+  test('that cannot be started is logged once and done without', async () => {
     const warn = vi.fn();
     const log = { info() {}, warn, error() {} };
     const clock = { now: () => '2026-11-16T09:00:00.000Z' };

@@ -41,7 +41,7 @@ afterEach(() => {
   server?.close();
 });
 
-test('a text is read whole, what it is and what it came with is reported, and the connection is used again', async () => {
+test('a text is read whole, with its status, type and headers, and the connection is used again', async () => {
   const seen: unknown[] = [];
   const line = await (
     await remote((request, response) => {

@@ -109,7 +109,7 @@ test('a tool that comes with other words is gone until a person accepts them', a
   expect(denied.map(({ payload }) => payload.code)).toEqual(['definition_changed']);
 });
 
-describe('who is there', () => {
+describe('credentials and owners', () => {
   test('no caller without a token; a refusal names the scope that is missing', async () => {
     const { gateway, upstream, modern } = await openScene({ gateway: { authenticate } });
     const at = gateway.at('u');

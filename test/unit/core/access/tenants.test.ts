@@ -138,7 +138,7 @@ describe('what a caller cannot move, make or set', () => {
     expect(await t.send('resource.update', same, { actor: red })).toMatchObject({ resource: { content: 'new' } });
   });
 
-  test('who was given some workspaces makes no others', async () => {
+  test('an actor limited to some workspaces makes no others', async () => {
     const { t } = own;
     const limited: Actor = { ...red, workspaces: ['workspace_given'] };
     const make = (id?: string) => ({ object: 'workspace', ...(id && { id }), body: { name: 'w', root: 'file:///w' } });
