@@ -98,7 +98,7 @@ describe('H4, H6: who is there', () => {
     await unharmed(gateway);
   });
 
-  test('headers that name a tenant, a principal or a hop are nobody’s', async () => {
+  test('headers that name a tenant, a principal or a hop do not count', async () => {
     const gateway = await serving();
     const headers = {
       'x-forwarded-for': '10.0.0.1',

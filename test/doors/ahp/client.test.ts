@@ -138,7 +138,7 @@ describe('whatever is not a decision is a no', () => {
     expect((await decided(() => {}, { on_failure: 'escalate' })).decision.verdict).toBe('escalate');
   });
 
-  test('and so is nobody being there, another major version, and being too deep', async () => {
+  test('and so is a harness that is not there, another major version, and a call that is too deep', async () => {
     expect((await upstream({ socket: '/nowhere/h.sock' }).decide(action(), NEVER)).verdict).toBe('block');
     expect((await upstream({ url: 'http://127.0.0.1:1/ahp' }).decide(action(), NEVER)).verdict).toBe('block');
     expect((await upstream({ url: 'ws://127.0.0.1:1/ahp' }).decide(action(), NEVER)).verdict).toBe('block');

@@ -49,7 +49,7 @@ test('a resource that was read counts as well', async () => {
   expect(marks.map(({ payload }) => payload)).toEqual([{ server: 'u', what: 'resources/read', target: 'note://1' }]);
 });
 
-test('a restart does not make anyone forget; a long absence does', async () => {
+test('a taint outlives a restart of the gateway, and ends with a long absence of the client', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'tb-taint-'));
   const [web, own] = [await openUpstream({ tools }), await openUpstream({ tools: bank })];
   onTestFinished(async () => {

@@ -163,7 +163,7 @@ test('a token that was good is examined again after a while, and is refused once
   expect(await authenticate(long)).not.toBe(again);
 });
 
-test('a principal is an issuer and a subject: two people of one app are two, and an app without anyone is a service', async () => {
+test('a principal is an issuer and a subject: two people of one app are two, and an app without a person is a service', async () => {
   const { jwks, token } = await issuerWith();
   const authenticate = authenticatorFor(jwks);
   const ana = await authenticate(await token({ sub: 'ana' }));
@@ -181,7 +181,7 @@ test('a principal is an issuer and a subject: two people of one app are two, and
   }
 });
 
-test('no claim makes anyone a part of the gateway', async () => {
+test('no claim of a token makes its holder a part of the gateway', async () => {
   const { jwks, token } = await issuerWith();
   const authenticate = authenticatorFor(jwks);
   for (const sub of ['local', 'local:ana', 'system:gateway', 'agent:demo', 'link:phone']) {

@@ -177,7 +177,7 @@ test('nor to a token endpoint at another origin', async () => {
   expect(seen).toEqual([]);
 });
 
-test('where a person signed in stays where we are signed in', async () => {
+test('a refresh token is not sent to another authorization server than the one a person signed in at', async () => {
   const { server, seen } = await twoOrigins((own, elsewhere) => ({
     '/.well-known/oauth-protected-resource/mcp': { resource: `${own}/mcp`, authorization_servers: [elsewhere] },
   }));

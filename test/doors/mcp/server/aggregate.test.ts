@@ -142,7 +142,7 @@ test('and a task of the extension for a client that has it', async () => {
   expect(outcome(await modern('tasks/cancel', { taskId }, able)).result).toEqual({ resultType: 'complete' });
 });
 
-test('a task is there for the client that gave it and for nobody else, and so is one that never was', async () => {
+test('a task is there for the client that gave it; to any other it is as absent as one that never was', async () => {
   const people: Record<string, Loose> = {
     ana: { id: 'ana', kind: 'person', scopes: ['*'] },
     bo: { id: 'bo', kind: 'person', scopes: ['*'] },

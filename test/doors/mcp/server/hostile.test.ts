@@ -161,7 +161,7 @@ describe('credentials and owners', () => {
     expect([...new Set(sent)]).toEqual(['Bearer ours-and-secret']);
   });
 
-  test('a session is its owner’s; to anyone else it is not there, nor is one that never was', async () => {
+  test('a session is its owner’s; to anyone else it is as absent as one that never was', async () => {
     const { legacy, gateway, upstream } = await openScene({ gateway: { authenticate } });
     const client = await legacy({}, { headers: bearer('ana') });
     const before = upstream.asked.length;
