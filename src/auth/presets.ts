@@ -1,7 +1,7 @@
 /**
  * Presets of `keys create --for`: exactly the doors and scopes one purpose needs, without access to other principals'
  * work unless that is the purpose. A test tries every preset at its own door and at all others
- * (test/auth-presets.test.ts).
+ * (test/hostile/identity.test.ts).
  */
 import type { Actor } from '../model/actions.ts';
 

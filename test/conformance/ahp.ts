@@ -188,7 +188,7 @@ function* captures(dir: string, peer: Peer): Generator<Check> {
     const credential = /'(.*)'/.exec(who)?.[1];
     yield {
       name: `upgrade with ${who}`,
-      // The client that brings nothing is nobody here; the recorded server let everyone in.
+      // A client without a credential is refused here; the recorded server let everyone in.
       run: async () => equal(await peer.upgrade(head, credential), credential === undefined ? 401 : 101),
     };
   }

@@ -33,7 +33,7 @@ export interface DirectoryDeps {
 }
 export interface DataDirectory {
   readonly report: DirectoryReport;
-  /** What its clients were notified, and where it stands: for the client that wants to look again. */
+  /** The answers its clients received, and its path, for a later look. */
   readonly ledger: Ledger;
   readonly location: GatewayLocation;
 }
@@ -207,7 +207,7 @@ export async function liveThrough(
   async function look(final = false): Promise<void> {
     await noErrors(location.errorLog);
     const file = join(location.dataDir, 'log.db');
-    // Killed before it had a log: nobody can have been notified anything.
+    // Killed before it had a log: no client can have received an answer.
     if (!existsSync(file) || (await stat(file)).size === 0) {
       if (ledger.writes.length > 0) throw new Broken('the log is there', 'it is gone');
       return;

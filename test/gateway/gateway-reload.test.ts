@@ -103,7 +103,7 @@ test('one mistake is written down once, and the rules that were in force stay', 
   expect(
     (await nextChange(gateway, () => write('rules:\n  - { id: two, when: {}, then: allow }\nrulez: []'))).error,
   ).toMatch(/tollbridge\.yaml:3:1: rulez is not known here/);
-  // The client that watches the rules has looked by the time they have taken the next ones.
+  // The watcher has read the file with the mistake by the time it has loaded the next one.
   await write('rules:\n  - { id: three, when: {}, then: allow }');
   const outcomes = async () => {
     const found: unknown[] = [];

@@ -142,7 +142,7 @@ test('of two answers at the same moment one counts', async () => {
   expect((await call('GET', `${INBOX}/${id}`)).body.status).toBe(won?.body.status);
 });
 
-test('the client that may not answer does not, and a question that is not theirs is not there', async () => {
+test('a caller that may not answer is refused, and a question that a caller may not see is not there', async () => {
   await submitted('send hello to scope@example.org');
   const { id } = await waiting('scope@example.org');
   const reader = await holderOf('tasks:read', 'tasks:write', 'others:read');

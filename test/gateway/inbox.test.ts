@@ -26,7 +26,7 @@ interface Message {
   readonly body: { type: string; data: { id: string; decide_url?: string } & Record<string, unknown> };
 }
 
-/** Somewhere to be reported: takes what it is sent, or answers with a status until it is asked to take. */
+/** A webhook receiver: it keeps what it is sent, after it has refused as many deliveries as it was told to, with these statuses. */
 async function channel(refusals: readonly number[] = []) {
   const left = [...refusals];
   const messages: Message[] = [];

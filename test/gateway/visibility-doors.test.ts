@@ -520,7 +520,7 @@ test('a file for receipts only is read by itself, with the scope of receipts', a
     expect(await at.call(who, 'GET', `/v1/artifacts/${sealed.id}`)).not.toContain('Riga');
 });
 
-/** What a caller gives at a door that has a word for content that is not for every reader. Distinguished by what the door takes. */
+/** What a caller gives at a door that has a word for content that is not for every reader. */
 interface Entry {
   readonly door: string;
   /** Gives work with this city in a part of the given visibility; the answer as it came. */

@@ -252,7 +252,7 @@ describe('the record of what is trusted', () => {
     return clone;
   }
 
-  test('changed by hand, nothing starts: which rules were pinned cannot be reported', async () => {
+  test('changed by hand, nothing starts: which rules were pinned is no longer known', async () => {
     const clone = await recorded();
     const text = await readFile(clone.trustFile, 'utf8');
     for (const bad of ['', '{}', text.replace('block', 'allow'), text.slice(0, 100)]) {

@@ -1,4 +1,4 @@
-/** The caller to the built gateway from outside: names, origins, tokens, sizes, streams, ids. Nothing of it reaches a tool. */
+/** Requests to the built gateway from outside with wrong names, origins, tokens, sizes, streams and ids: none of them reaches a tool. */
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
@@ -98,7 +98,7 @@ describe('H4, H6: who is there', () => {
     await unharmed(gateway);
   });
 
-  test('headers that name a tenant, a principal or a hop are nobody’s', async () => {
+  test('headers that name a tenant, a principal or a hop do not count', async () => {
     const gateway = await serving();
     const headers = {
       'x-forwarded-for': '10.0.0.1',

@@ -11,7 +11,7 @@ import { MCP_META, mcpHeaders, PROTOCOL_VERSION, type Serving, serving } from '.
 
 const MIB = 1024 * 1024;
 const asked = (text: string) => ({ role: 'user', parts: [{ type: 'text', text, visibility: 'public' }] });
-/** All kinds of it together. */
+/** The sum of a metric over all of its labels. */
 const gauge = async (gateway: Serving, name: string) => {
   const { text } = await gateway.send('/metrics');
   const found = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))];

@@ -96,7 +96,7 @@ async function idle(port: number, count: number): Promise<string[]> {
 }
 
 describe('connections', () => {
-  test('beyond the limit are refused in words, and silent ones make room for the client that speaks', async () => {
+  test('beyond the limit are refused in words, and silent ones make room for a client that speaks', async () => {
     const gateway = await serving('limits: { connections: 20 }\n');
     const received = await idle(gateway.port, 40);
     await expect.poll(() => received.filter((text) => text.includes('503')).length).toBe(20);

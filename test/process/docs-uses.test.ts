@@ -220,7 +220,7 @@ for (const { name, lines, named, toType } of TYPED_ON) {
     const tries = toType.map((line) => ({ line, ...howToTry(line, name) }));
     const where = await aLocation();
     for (const { line, as, ...how } of tries) {
-      // Who answers needs a question that nobody before them has answered, or has let end.
+      // An answering line needs a question that no earlier line has answered, or has let end.
       const { code, said } = await run(as, how, /\b(approv|deny)/.test(as) ? await aLocation() : where);
       expect({ line, code, said }).toEqual({ line, code: how.code ?? 0, said: expect.stringMatching(how.until) });
     }

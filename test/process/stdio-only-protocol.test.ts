@@ -1,5 +1,5 @@
 /**
- * The client that reads a protocol on standard output stumbles over anything else there. So nothing else is: not while starting, not when
+ * A client that reads a protocol on standard output fails on anything else there. So there is nothing else: not while starting, not when
  * there is something to warn of, not when asked to say more, not when something is refused, and not at the end.
  */
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { event } from '../support/ahp/gateway.ts';
 import { aGateway, type Spoken, startSpeaking } from '../support/process/stdio-process.ts';
 import type { End } from '../support/wire/line-end.ts';
 
-/** A person who should decide too and is not there: that is worth a warning each time. */
+/** A harness that should decide too and is not there: that is worth a warning each time. */
 const ABSENT = 'harnesses: { guard: { ahp: { socket: /nowhere/guard.sock, on_failure: ignore } } }\n';
 const RULES = `rules:
   - { id: no, when: { tool: pay }, then: block, say: not from here }
@@ -37,7 +37,7 @@ interface Mode {
   /** Options and all; a server or an agent follows where there is one. */
   readonly words: readonly string[];
   greet(end: End): Promise<unknown>;
-  /** Something a rule refuses; resolves with what is known it. */
+  /** Something a rule refuses; resolves with the answer to it. */
   refused(end: End): Promise<object>;
   /** Something that waits for a person. */
   left(end: End): void;

@@ -7,7 +7,7 @@ import { keyIdOf } from '../../src/receipt/seal/public-keys.ts';
 export const BEGIN = '2026-05-04T09:00:00.000Z';
 
 export interface StoryClock extends Clock {
-  /** Time passes only when a person waits; nothing else moves this clock. */
+  /** Time passes only while something waits; nothing else moves this clock. */
   pass(ms: number): void;
 }
 

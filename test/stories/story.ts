@@ -92,7 +92,7 @@ export function receiptFile(taskId: string, of: string): string {
   return taskId === of ? 'receipt.json' : `receipt.${taskId}.json`;
 }
 
-/** Protocols a person can tell stories in: one file each. */
+/** Protocols in which stories can be told: one file each. */
 export function protocols(): string[] {
   return readdirSync(TELLERS)
     .filter((file) => file.endsWith('.ts'))
@@ -100,7 +100,7 @@ export function protocols(): string[] {
     .sort();
 }
 
-/** Protocols a story lies reported in. */
+/** Protocols for which a story has a rendition. */
 export function renderedIn(name: string): string[] {
   return readdirSync(`${STORIES}${name}`)
     .filter((file) => file.endsWith('.jsonl'))

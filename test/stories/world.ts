@@ -37,7 +37,7 @@ export interface World {
   until(wanted: Until): Promise<void>;
   /** Lets time pass: questions run out, nobody waits. */
   pass(ms: number): void;
-  /** Lets the client that is held at a pause go on, and holds nobody any more. */
+  /** Lets the agent or tool that is held at a pause go on, and holds none after it. */
   release(): void;
   log(stream?: Stream): Promise<CoreEvent[]>;
   /** Everything warned about or worse: a story that ends well leaves none. */
@@ -94,7 +94,7 @@ export async function openWorld(story: Story): Promise<World> {
     ],
     tools: [observed],
     policy: { load: async () => ({ rules: story.world.rules ?? [], rulesName: 'story.json', files: [] }) },
-    // Questions run out by this clock, so a person has to look at it often.
+    // Questions run out by this clock, so it has to be looked at often.
     settings: { sweepMs: 20 },
     // As the gateway would make it, but for the version: a release must not rewrite every receipt here.
     replace: {

@@ -1,4 +1,4 @@
-/** What editors are notified about `tollbridge.yaml` is what the program checks, and every example passes both. */
+/** The schema that editors read for `tollbridge.yaml` is the one the program checks with, and every example passes both. */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

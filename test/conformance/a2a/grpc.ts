@@ -1,6 +1,6 @@
 /**
- * gRPC to examine: calls of 1.0 as bare as the SDK's own descriptors allow, calls of 0.3 by the unmodified older transport. Both are
- * reported the status as it came, and results as the JSON the other bindings carry.
+ * gRPC to examine: calls of 1.0 as bare as the SDK's own descriptors allow, calls of 0.3 by the unmodified older transport. Both
+ * return the status as it came, and results as the JSON the other bindings carry.
  */
 import { decodeErrorInfo, decodeStatus } from '@a2a-js/sdk/errors/grpc';
 import { A2AService } from '@a2a-js/sdk/server/grpc';

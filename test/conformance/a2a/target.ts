@@ -1,4 +1,4 @@
-/** Someone to examine: bare requests on every binding and revision, and the SDK's own clients, to one agent's base. */
+/** The agent under examination: bare requests on every binding and revision, and the SDK's own clients, to one agent's base. */
 import { OPERATIONS } from '../../../mappings/a2a.ts';
 import { OPERATIONS as OLD_OPERATIONS } from '../../../mappings/a2a-0.3.ts';
 import { type AnyClient, newClient, oldClient } from '../../support/a2a/clients.ts';

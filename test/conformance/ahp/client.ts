@@ -94,7 +94,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   'send after the peer closed': { script: () => 'close', ends: 'transport' },
 };
 
-/** Nothing leaves before hands are shaken. */
+/** Nothing is sent before the handshake. */
 const BEFORE_HANDSHAKE = 'operation before handshake';
 
 export function* clientChecks(outcomes: readonly RecordedOutcome[]): Generator<Check> {

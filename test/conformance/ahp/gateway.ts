@@ -130,7 +130,7 @@ export async function openPeer(config: AhpConfig = {}): Promise<Peer> {
   };
 }
 
-/** What came, in order, for the client that waits for it. */
+/** Answers in the order in which they came, for the check that waits for the next one. */
 function createAnswers() {
   const received: Json[] = [];
   let wake = () => {};

@@ -1,5 +1,5 @@
 /**
- * Cases nobody recorded, next to those a person did: every event type over every method, every member of an envelope gone
+ * Cases nobody recorded, next to those that were: every event type over every method, every member of an envelope gone
  * or of another kind, ids and versions of every form. What the reference implementation would answer follows from its
  * order of checks, which is written down here once; where we differ on purpose, the same table as for recordings says so.
  */

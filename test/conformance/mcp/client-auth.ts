@@ -34,7 +34,7 @@ export async function upstreamFor(url: string, scenario: string, context: Loose)
   };
 }
 
-/** The client that registered a client knows where; the suite only says so in its metadata. */
+/** The issuers that a person who registers a client would know; the suite names them only in its metadata. */
 async function issuersOf(url: string): Promise<string[]> {
   const { origin, pathname } = new URL(url);
   const answer = await fetch(`${origin}/.well-known/oauth-protected-resource${pathname}`);

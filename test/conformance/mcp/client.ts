@@ -1,6 +1,6 @@
 /**
- * Our southbound side as the suite sees a client: a gateway with the suite's server behind it, and someone at its door who uses
- * whatever that server offers. Exits 0 when all of it could be done. The suite appends the address of its server.
+ * Our client side under the suite: a gateway with the suite's server behind it, and a client at its door that uses everything
+ * this server has. Exits 0 when all of it could be done. The suite appends the address of its server.
  */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { Loose } from '../../support/mcp/fixture/asking.ts';

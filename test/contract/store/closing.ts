@@ -1,6 +1,6 @@
 /** An orderly end. */
 import { describe, expect, test } from 'vitest';
-import { collect, taskEvent } from './notified.ts';
+import { collect, taskEvent } from './events.ts';
 import type { Scene } from './scenes/scene.ts';
 
 export function closingPromises({ store, append, reopen }: Scene): void {

@@ -4,7 +4,7 @@ import { type EventDraft, vendorEvent } from '../../../src/model/events.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Json } from '../../../src/model/schema.ts';
 import type { At } from '../../../src/ports/index.ts';
-import { collect, taskEvent } from './notified.ts';
+import { collect, taskEvent } from './events.ts';
 import type { Counted } from './projector.ts';
 import type { Scene } from './scenes/scene.ts';
 

@@ -1,7 +1,7 @@
 /** Past, then live, without gap or repeat. */
 import { describe, expect, test } from 'vitest';
 import { eventId, type Stream } from '../../../src/model/events.ts';
-import { collect, take, taskEvent, until, watch } from './notified.ts';
+import { collect, take, taskEvent, until, watch } from './events.ts';
 import type { Scene } from './scenes/scene.ts';
 
 export function followPromises({ store, append, fill }: Scene): void {

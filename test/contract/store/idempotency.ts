@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Fault } from '../../../src/model/faults.ts';
 import type { Draft } from '../../../src/ports/index.ts';
-import { taskEvent } from './notified.ts';
+import { taskEvent } from './events.ts';
 import type { Scene } from './scenes/scene.ts';
 
 export function idempotencyPromises({ store, reopen }: Scene): void {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { vendorEvent } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
-import { everyRow, ofRun, randomUnits, taskEvent } from './notified.ts';
+import { everyRow, ofRun, randomUnits, taskEvent } from './events.ts';
 import type { Counted } from './projector.ts';
 import type { Scene } from './scenes/scene.ts';
 

@@ -1,7 +1,7 @@
 /** Receipts, their chains and their tree. */
 import { describe, expect, test } from 'vitest';
 import type { Store } from '../../../src/ports/index.ts';
-import { sealFor, taskEvent } from './notified.ts';
+import { sealFor, taskEvent } from './events.ts';
 import type { Scene } from './scenes/scene.ts';
 
 export function receiptsPromises({ store, reopen }: Scene): void {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { eventId, withMembers } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
-import { collect, everyRow, ofRun, randomUnits, sealFor, take, taskEvent, until, watch } from './notified.ts';
+import { collect, everyRow, ofRun, randomUnits, sealFor, take, taskEvent, until, watch } from './events.ts';
 import type { Scene } from './scenes/scene.ts';
 
 export function retentionPromises({ store, clock, append, fill, reopen }: Scene): void {
@@ -19,7 +19,7 @@ export function retentionPromises({ store, clock, append, fill, reopen }: Scene)
       }
     };
 
-    test('drops what is older, and reading behind the cut is told so', async () => {
+    test('drops older events, and a read from before the cut is refused with that reason', async () => {
       await history('FAILED');
       expect(await store.retain('2026-11-16T09:10:00.000Z')).toEqual({ dropped: 10 });
       const left = await collect(store.read({ stream: { of: 'all' } }));
@@ -122,7 +122,7 @@ export function retentionPromises({ store, clock, append, fill, reopen }: Scene)
       expect(await store.receipts({})).toHaveLength(1);
     });
 
-    test('a reader that is overtaken is told, never shown a gap', async () => {
+    test('a reader that is overtaken gets an error, never a gap', async () => {
       // More than a store may keep in memory: what a follower already has in hand cannot be taken from it.
       await fill(2_000, (n) => taskEvent('task_a', { n, status: 'COMPLETED' }));
       clock.set('2026-11-16T09:00:01.000Z');

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { type EventDraft, eventId, type Stream } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
-import { collect, taskEvent } from './notified.ts';
+import { collect, taskEvent } from './events.ts';
 import type { Scene } from './scenes/scene.ts';
 
 export function streamsPromises({ store, append, fill }: Scene): void {

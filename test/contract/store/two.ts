@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { eventId, vendorEvent } from '../../../src/model/events.ts';
 import type { Store } from '../../../src/ports/index.ts';
-import { collect, taskEvent, until, watch } from './notified.ts';
+import { collect, taskEvent, until, watch } from './events.ts';
 import type { Counted } from './projector.ts';
 import type { Scene } from './scenes/scene.ts';
 
@@ -76,7 +76,7 @@ export function twoPromises({ store, clock, append, fill, second }: Scene): void
       for (const { seen } of [early, late]) expect(seen.map(({ payload }) => payload.n)).toEqual([1, 2, 3, 4, 5]);
     });
 
-    test('both may bring what nobody has heard of', async () => {
+    test('both may write about tasks, sessions and workspaces that are new to the log', async () => {
       const two = await second();
       for (let n = 0; n < 12; n++) {
         const event = taskEvent(`task_${n}`, { n }, { session_id: `session_${n}`, workspace_id: `workspace_${n % 2}` });

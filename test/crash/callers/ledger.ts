@@ -1,4 +1,4 @@
-/** What callers outside asked for, and what they were notified came of it. Never corrected by the gateway. */
+/** What callers outside asked for, and the answers they received. Never corrected by the gateway. */
 
 /** One call, known by words in its arguments that no other call has. */
 export interface Called {

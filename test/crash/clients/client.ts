@@ -1,6 +1,6 @@
 /**
- * A client that uses the gateway: opens sessions, gives work, answers questions, changes their mind, watches. Outlives the
- * gateway, remembers what it got back about and what it did not, and asks again for the latter with the same key.
+ * A client that uses the gateway: opens sessions, gives work, answers questions, changes its mind, watches. It outlives the
+ * gateway, remembers which requests were answered, and sends the others again with the same key.
  */
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { isTerminal } from '../../../src/model/words.ts';
@@ -17,13 +17,13 @@ export interface ClientDeps {
   readonly ledger: Ledger;
   readonly chance: Chance;
   readonly workspace: string;
-  /** Reported about every answer that arrives. */
+  /** Called for every answer that arrives. */
   replied(): void;
 }
 export interface Client {
   /** Lives at this door until asked to stop; the door may vanish at any moment after that. */
   live(door: Door, stop: AbortSignal): Promise<void>;
-  /** Asks once more for everything it never got back about. */
+  /** Sends every request again that was not answered. */
   settle(door: Door): Promise<void>;
 }
 

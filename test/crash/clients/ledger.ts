@@ -1,5 +1,5 @@
 /**
- * What the clients were notified, and what they asked for and never got back about. Lives outside the gateway and is never
+ * The answers the clients received, and the requests that were never answered. Lives outside the gateway and is never
  * corrected by it: whatever stands here as acknowledged has to be found after every crash.
  */
 import type { JsonObject } from '../../../src/model/schema.ts';
@@ -21,7 +21,7 @@ export interface Write {
   readonly kind: WriteKind;
   readonly path: string;
   readonly body: JsonObject;
-  /** In the body as well, where the gateway keeps it: what it did with this write can be distinguished from the log. */
+  /** In the body as well, where the gateway keeps it: the log shows what it did with this write. */
   readonly nonce: string;
   /** What it is about: the question, the task. */
   readonly about?: string;

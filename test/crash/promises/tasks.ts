@@ -72,7 +72,7 @@ export function guardedWorkWaits({ events, asks, replays }: Evidence): void {
 }
 
 /**
- * What an agent said, it said once: each message is there one time, and its pieces make up the whole. One that was reported
+ * What an agent said, it said once: each message is there one time, and its pieces make up the whole. One that was told
  * to stop may have shown more on its way than it says in the end.
  */
 export function nothingIsSaidTwice({ events, replays }: Evidence): void {

@@ -1,4 +1,4 @@
-/** What clients asked for: done when they were notified so, done at most once however often they asked, refused only if not done. */
+/** What clients asked for: done when the answer said so, done at most once however often they asked, refused only if not done. */
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { Broken } from '../broken.ts';
 import { isAccepted, type Ledger, type WriteKind } from '../clients/ledger.ts';

@@ -27,7 +27,7 @@ async function all(stream: AsyncGenerator<Received>): Promise<Received[]> {
   return received;
 }
 
-/** gRPC has a port of its own; who reads the card here is sent there through a line that can be cut. */
+/** gRPC has a port of its own; the card that clients read here names a pipe before it that can be cut. */
 async function throughPipe(peer: Peer, relay: Relay): Promise<Pipe> {
   const path = '/a2a/agent/.well-known/agent-card.json';
   const { supportedInterfaces } = (await peer.call('GET', path)).body;

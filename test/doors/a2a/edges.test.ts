@@ -76,7 +76,7 @@ describe('envelopes', () => {
     expect([answer.status, answer.body.error.code]).toEqual([200, code]);
   });
 
-  test('too much is too much', async () => {
+  test('a body over the limit is refused', async () => {
     const peer = await openPeer({ agents: [idle], config: { json_limit: 2048 } });
     const rpc = await peer.rpc('SendMessage', wire('x'.repeat(4096)));
     expect([rpc.status, rpc.body.error.code, REASONS(rpc)]).toEqual([413, -32600, 'PAYLOAD_TOO_LARGE']);
@@ -190,7 +190,7 @@ describe('what is not yours is not there', () => {
     expect(await list('bo')).toEqual({ tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 });
   });
 
-  test('the client that says nothing is nobody, on every address but the card', async () => {
+  test('a caller without a credential is refused, at every address but the card', async () => {
     const peer = await openPeer({ agents: [idle] });
     for (const authorization of ['', 'Bearer wrong', 'Basic YTpi']) {
       const rpc = await peer.rpc('GetTask', { id: 'x' }, { authorization });

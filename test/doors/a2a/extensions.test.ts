@@ -42,7 +42,7 @@ describe('activity', () => {
   });
   const options = () => ({ agents: [worker], tools: [countingTools({ look: { effect: 'read' } })], rules: ALLOW });
 
-  test('is not reported to the client that did not ask', async () => {
+  test('is not sent to a client that did not ask for it', async () => {
     const peer = await openPeer(options());
     const answer = await streamed(peer, 'SendStreamingMessage', wire('go'));
     expect(answer.headers.get('a2a-extensions')).toBeNull();

@@ -60,7 +60,7 @@ test('sends, streams, gets, lists and refuses as the other bindings do', async (
   await expect(client.getTask({ id: 'task_nobody', tenant: '' })).rejects.toThrow(TaskNotFoundError);
 });
 
-test('asks who is there', async () => {
+test('refuses a call without a valid token, and shows a task to its owner only', async () => {
   const peer = await openPeer({ agents: [talker], config });
   for (const token of ['', 'wrong']) {
     const client = await clientOf(peer, token);

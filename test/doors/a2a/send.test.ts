@@ -48,7 +48,7 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('over %s', (binding) => {
     ]);
   });
 
-  test('who does not want to wait gets the task as it stands, and reads on by subscribing', async () => {
+  test('a send that does not block is answered with the task as it stands, and the client reads on by subscribing', async () => {
     const door = latch();
     const slow = scriptedAgent(async (sink) => {
       await door.promise;

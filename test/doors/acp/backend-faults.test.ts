@@ -81,7 +81,7 @@ describe('a question the agent takes back', () => {
   });
 });
 
-test('a cancel is reported to the agent, and its answer ends the task', async () => {
+test('a cancel reaches the agent, and its answer ends the task', async () => {
   const at = await openAgentGateway();
   const task = await at.task([{ untilCanceled: true }]);
   await at.t.seen(task.id, 'vendor.acp.connected');
@@ -234,7 +234,7 @@ test.each([
   expect([task.status, task.failure?.code]).toEqual([status, code]);
 });
 
-test('an error of the agent is notified in its words, without what it attached', async () => {
+test('an error of the agent is recorded in its words, without the data it attached', async () => {
   const at = await openAgentGateway();
   const task = await at.run([{ error: { code: 1001, message: 'out of luck', data: { token: 'hush' } } }]);
   expect(task.failure).toEqual({ code: 'upstream_error', message: 'out of luck', details: { code: 1001 } });

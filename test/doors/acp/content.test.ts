@@ -63,7 +63,7 @@ describe('what an agent says', () => {
     expect(parts).toEqual(['text', 'image_ref', 'text']);
   });
 
-  test('messages are distinguished by their names, and by what comes between', async () => {
+  test('chunks with one message id are one message; another id or another update begins the next', async () => {
     const chunk = (text: string, messageId?: string) => ({
       sessionUpdate: 'agent_message_chunk',
       content: { type: 'text', text },
@@ -110,7 +110,7 @@ describe('what an agent says', () => {
       expect(JSON.stringify(await at.t.receipts(_meta.tollbridge.taskId))).not.toContain('hidden words');
     });
 
-    test('are reported again whole, where they were thought', async () => {
+    test('are replayed whole, at the position where they were thought', async () => {
       const { at, editor, give, sessionId } = await crossing();
       await give(steps(thought('one '), thought('thought'), said, thought('another'), said));
       const second = await openEditor(at.t);
@@ -249,7 +249,7 @@ describe('what an agent says', () => {
 });
 
 describe('small things', () => {
-  test('tokens are counted wherever they are notified, and nothing reported is nothing', () => {
+  test('tokens are counted wherever the agent reports them, and no report is no count', () => {
     expect(createMeter(NOTHING_SPENT).total({})).toBeUndefined();
     expect(createMeter(NOTHING_SPENT).total({ usage: { inputTokens: 3, outputTokens: 4 } })).toEqual({
       provider: 'acp',

@@ -256,7 +256,7 @@ describe('questions of people', () => {
     await at.t.send('task.cancel', { task_id: task.id });
   });
 
-  test('one the agent has settled by itself is nobody’s any more, and is not answered', async () => {
+  test('one that the agent has settled by itself is closed, and is not answered', async () => {
     const at = await openAgentGateway();
     const resolved = { sessionUpdate: 'hitl_resolved', _meta: { harn: { requestId: 'q1', outcome: 'answered' } } };
     const now = join(at.dir, 'now');

@@ -138,7 +138,7 @@ describe('whatever is not a decision is a no', () => {
     expect((await decided(() => {}, { on_failure: 'escalate' })).decision.verdict).toBe('escalate');
   });
 
-  test('and so is nobody being there, another major version, and being too deep', async () => {
+  test('and so is a harness that is not there, another major version, and a call that is too deep', async () => {
     expect((await upstream({ socket: '/nowhere/h.sock' }).decide(action(), NEVER)).verdict).toBe('block');
     expect((await upstream({ url: 'http://127.0.0.1:1/ahp' }).decide(action(), NEVER)).verdict).toBe('block');
     expect((await upstream({ url: 'ws://127.0.0.1:1/ahp' }).decide(action(), NEVER)).verdict).toBe('block');
@@ -174,6 +174,7 @@ describe('a harness that hangs', () => {
   test('costs the questions beside the one that found out a second try, not their answers', async () => {
     const engine = await hanging({ timeout_ms: 1_000 });
     const first = engine.decide(action(), NEVER);
+    // The time is what is tested: when the first gives up, the second has half of its timeout left to be asked again.
     await new Promise((resolve) => setTimeout(resolve, 500));
     const beside = engine.decide(action(), NEVER);
     expect(await first).toMatchObject({ verdict: 'block' });

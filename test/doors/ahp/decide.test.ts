@@ -397,7 +397,7 @@ test('an older peer may tell that it is idle; a newer one has to ask', async () 
   expect(await agent.tell('idle', idle)).toEqual({ kind: 'taken' });
 });
 
-test('a gateway that wants hands shaken refuses who did not', async () => {
+test('a gateway that requires a handshake refuses agents that sent none', async () => {
   const agent = await openAgent({ config: { strict_handshake: true } });
   expect(await agent.request('ahp/event', event('pre_action', {}))).toMatchObject({ error: { code: -32000 } });
   await agent.request('ahp/handshake', {});

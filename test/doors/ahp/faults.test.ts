@@ -209,7 +209,7 @@ test('an id is answered as it was written, however large a number it is', async 
   for (const line of said) expect(JSON.parse(line)).toMatchObject({ jsonrpc: '2.0', result: { decision: 'allow' } });
 });
 
-test('a delay that no reader could hold is notified as one it can', async () => {
+test('a delay too long for any reader is sent as one that it can hold', async () => {
   const agent = await openAgent({ rules: RULES });
   const limits = { session_id: 's', limit_type: 'llm_token_limit', retry_after_ms: 2 ** 64, current_usage: 'all' };
   expect(await agent.ask('rate_limit', limits)).toEqual({

@@ -112,7 +112,7 @@ describe('reading as the protocol reads', () => {
     else expect(() => read(input)).toThrow();
   });
 
-  test('a error names the member and never repeats its value', () => {
+  test('an error names the member and never repeats its value', () => {
     expect(() => payloadShapes.memory_recall({ session_id: 's', query: { password: 'hunter2' } })).toThrow(
       /^invalid type: map, expected a string in `query`$/,
     );

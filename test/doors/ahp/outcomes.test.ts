@@ -1,4 +1,4 @@
-/** What a supervised agent reports, early, late, twice or of what it was refused, is reported once and as it was. */
+/** Reports of a supervised agent, early, late, repeated or about a refused call, are recorded once and as they were. */
 import { describe, expect, test } from 'vitest';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Row } from '../../../src/ports/index.ts';

@@ -74,7 +74,7 @@ describe('a supervised run', () => {
     expect(third.created_by).toBe('outsider');
   });
 
-  test('that was canceled by a person is notified no', async () => {
+  test('that a person canceled is answered with a block', async () => {
     const agent = await openAgent({ rules: RULES });
     await agent.tell('session_start', {});
     const { id } = await agent.task();

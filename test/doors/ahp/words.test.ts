@@ -1,4 +1,4 @@
-/** Agents that obey `block` and nothing else: what they are notified, and what happens when they do not obey that either. */
+/** Agents that obey `block` and nothing else: what they are answered, and what happens when they do not obey that either. */
 import { describe, expect, test } from 'vitest';
 import { OBEDIENT, openAgent } from '../../support/ahp/gateway.ts';
 

@@ -43,7 +43,7 @@ describe('before anything else', () => {
     }
   });
 
-  test('no token, a wrong one, or two of them are nobody', async () => {
+  test('no token, a wrong one, or two of them are refused', async () => {
     const { call, url } = await openDoor();
     for (const authorization of ['', 'Bearer wrong', 'Basic YW5hOmFuYQ==', 'Bearer', 'Bearer ana, Bearer ana']) {
       const answer = await call('GET', '/v1/tasks', undefined, { authorization });
@@ -58,7 +58,7 @@ describe('before anything else', () => {
     expect(two.status).toBe(401);
   });
 
-  test('metrics and the state of dependencies are for the client that may look after the gateway', async () => {
+  test('metrics and the state of dependencies are for callers that may look after the gateway', async () => {
     const { call } = await openDoor();
     for (const path of ['/metrics', '/health/deps']) {
       expectFault(await call('GET', path, undefined, { authorization: '' }), 401, 'unauthenticated', 'auth_error');

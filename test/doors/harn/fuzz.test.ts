@@ -3,7 +3,7 @@ import { scriptedAgent } from '../../support/gateway/agents.ts';
 import { type Body, type Door, openDoor, text } from '../../support/harn/gateway.ts';
 import { dice, fuzzer } from '../../support/wire/schema-fuzz.ts';
 
-/** `FUZZ_REQUESTS=20000 FUZZ_SEED=7 npx vitest run test/door-harn-fuzz` for a long night. */
+/** `FUZZ_REQUESTS=20000 FUZZ_SEED=7 npx vitest run test/doors/harn/fuzz` for a long night. */
 const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 500);
 const SEED = Number(process.env.FUZZ_SEED ?? 20260425);
 

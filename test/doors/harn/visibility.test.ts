@@ -100,7 +100,7 @@ describe('who may see what', () => {
     );
   });
 
-  test('a error is ASCII on the wire, whatever it says', async () => {
+  test('an error is ASCII on the wire, whatever it says', async () => {
     const { url, headers } = await openDoor({
       agents: [quick()],
       rules: '[{ id: no, when: { kind: session.open }, then: deny, say: "heute nicht: \u00fc \u{1f600}" }]',

@@ -114,7 +114,7 @@ describe('approvals', () => {
     const second = outcome(await modern('tools/call', back, { capabilities: FORMS })).result;
     expect(second.content).toEqual([{ type: 'text', text: 'hi' }]);
     expect(upstream.count('tools/call')).toBe(1);
-    // Used once; with other arguments, or by anyone else, it was never anything.
+    // It counts once; with other arguments, or from any other caller, it does not count.
     expect(outcome(await modern('tools/call', back, { capabilities: FORMS })).error.code).toBe(-32602);
     expect(upstream.count('tools/call')).toBe(1);
   });

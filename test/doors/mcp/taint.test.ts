@@ -49,7 +49,7 @@ test('a resource that was read counts as well', async () => {
   expect(marks.map(({ payload }) => payload)).toEqual([{ server: 'u', what: 'resources/read', target: 'note://1' }]);
 });
 
-test('a restart does not make anyone forget; a long absence does', async () => {
+test('a taint outlives a restart of the gateway, and ends with a long absence of the client', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'tb-taint-'));
   const [web, own] = [await openUpstream({ tools }), await openUpstream({ tools: bank })];
   onTestFinished(async () => {
@@ -85,7 +85,7 @@ test('a restart does not make anyone forget; a long absence does', async () => {
   expect(later.content[0].text).toBe('paid');
 });
 
-test('the result of a task counts for the client that fetches it, not only for who began it', async () => {
+test('the result of a task counts for the client that fetches it, not only for the one that began it', async () => {
   const fixture = await serveFixture({ era: 'modern' });
   const rules = RULES.replace('tool: pay', 'tool: echo');
   const gateway = await openMcpGateway({ upstreams: { u: { url: fixture.url } }, rules });

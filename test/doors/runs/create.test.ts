@@ -69,7 +69,7 @@ describe('a body that is refused', () => {
     expect(left.filter((event) => event !== 'vendor.tollbridge.policy_loaded')).toEqual([]);
   });
 
-  test('the key comes before the body, and who is there before the key', async () => {
+  test('the credential is checked before the idempotency key, and the key before the body', async () => {
     const runs = await openRuns({ agents: agents() });
     const keyless = await runs.call('POST', '/v1/runs', '{');
     expect(keyless).toMatchObject({ status: 400, body: { reason_code: 'IDEMPOTENCY_KEY_REQUIRED' } });
@@ -86,7 +86,7 @@ describe('a body that is refused', () => {
   });
 });
 
-describe('who is there', () => {
+describe('credentials', () => {
   test.each([
     ['', 'AUTH_HEADER_MISSING'],
     ['Basic YTpi', 'AUTH_HEADER_MALFORMED'],

@@ -1,4 +1,4 @@
-/** A run's events by polling and by stream: the same ones, from any number on, to the client that may read them and no longer. */
+/** A run's events by polling and by stream: the same ones, from any number on, for as long as the client may read them. */
 import { describe, expect, test } from 'vitest';
 import { createRunRenderer } from '../../../adapters/runs/server/render/events.ts';
 import { createDemoAgent } from '../../../src/demo/agent.ts';

@@ -133,7 +133,7 @@ describe('events', () => {
     });
   });
 
-  test('the frame of a remote is notified as it came, without what is never reported', () => {
+  test('the frame of a remote is rendered as it came, without members that are never shown', () => {
     const frame = { type: 'run.teleported', value: { to: 'mars', input: 'secret' } };
     const ext = { runs: { seq: 9, frame } };
     expect(tell(core('vendor.runs.teleported', {}, { ext })).at(-1)).toMatchObject({

@@ -107,7 +107,7 @@ describe('memory', () => {
 describe('usage', () => {
   const rules = '- {id: reads, when: {effect: read}, then: allow, say: reading changes nothing}';
 
-  test('counts runs, ends, tools and tokens by period, for the client that may see them', async () => {
+  test('counts runs, ends, tools and tokens by period, for a caller that may see them', async () => {
     const agent = createDemoAgent({ pause: async () => {} });
     const runs = await openRuns({ agents: [agent], tools: [createDemoTools()], rules });
     const first = await runs.create('read plan', { workspace_id: 'a', subject_id: 'u1' });

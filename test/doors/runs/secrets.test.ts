@@ -30,7 +30,7 @@ async function onDisk(dir: string): Promise<string> {
   return texts.join('\n');
 }
 
-test('no canary comes out of its cage', async () => {
+test('no planted secret is in a file, a stream or a receipt', async () => {
   const received: string[] = [];
   const logged: string[] = [];
   const note = (fields: object, message: string) => void logged.push(JSON.stringify(fields) + message);

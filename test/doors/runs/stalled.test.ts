@@ -50,7 +50,7 @@ describe('a heartbeat', () => {
     });
     // The task itself knows no such state: nobody has ended it.
     expect(await runs.at.runtime.store.get('task', `task_${body.id.slice(4)}`)).toMatchObject({ status: 'WORKING' });
-    // It is said once, however often someone looks: the client that finds another run stalled has looked at this one, too.
+    // It is said once, however often runs are checked: the check that finds another run stalled has looked at this one, too.
     const other = (await runs.create('wait')).body.id;
     await runs.seen(other, 'run.worker.started');
     runs.at.clock.advance(60 * MINUTE);

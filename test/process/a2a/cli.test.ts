@@ -97,7 +97,7 @@ test('the agent stands at the root, also after the configuration was read again'
   expect([Object.keys(again.agents), again.defaultAgent]).toEqual([['coder'], 'coder']);
 });
 
-test('work of other agents on the same log is left to the client that has them', { timeout: 60_000 }, async () => {
+test('work of other agents on the same log is left to the process that runs them', { timeout: 60_000 }, async () => {
   const { dir } = await aLog(['send the plan to ana'], { approve: 'leave open' });
   const started = program(['--data', dir, 'a2a', '--port', '0', '--', process.execPath, AGENT, '{}']);
   await started.says(/is an A2A agent at/);

@@ -1,6 +1,6 @@
 /**
- * Many clients of peers at a gateway as it is built, with a thread of its own that writes the log: everybody's work lives its whole
- * life, nothing is refused what is its own, and the proof of all of it holds.
+ * Many peers at once at a gateway as it is built, with a thread of its own that writes the log: every task runs to its end,
+ * no peer is refused its own work, and the proof of all of it holds.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
@@ -28,7 +28,7 @@ const TOKEN = 'token-of-many-peers';
 const CALLERS = 128;
 const SENDS = 2_560;
 
-test('every peer in many clients is served, and what was done is proven', { timeout: 180_000 }, async () => {
+test('each of many peers is served, and what was done is proven', { timeout: 180_000 }, async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'tb-peers-'));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
   const gateway = await openGateway(dataDir);

@@ -1,4 +1,4 @@
-/** An editor in front of agents that do not speak its protocol: what it sees is the same, the agent that does the work and however. */
+/** An editor in front of agents that do not speak its protocol: what it sees is the same, whichever agent does the work and over whichever protocol. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

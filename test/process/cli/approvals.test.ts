@@ -77,7 +77,7 @@ async function rulesNoted(dir: string): Promise<number> {
   return out.split('\n').filter((line) => line.includes('"vendor.tollbridge.policy_loaded"')).length;
 }
 
-test('the client that answers from a directory with other rules is not judged by them, nor are they written down', async () => {
+test('an answer from a directory with other rules is not judged by those rules, nor are they written down', async () => {
   const { dir } = await aLog([WORK], { approve: 'leave open' });
   const cwd = await elsewhere(
     'rules:\n  - { id: nobody-answers, when: { kind: answer }, then: block, say: not here }\n',
@@ -87,7 +87,7 @@ test('the client that answers from a directory with other rules is not judged by
   expect(await rulesNoted(dir)).toBe(1);
 });
 
-test('the client that answers from elsewhere is judged by the rules of the gateway', async () => {
+test('an answer from elsewhere is judged by the rules of the gateway', async () => {
   const rules = `${FIRST_RULES}- { id: nobody-answers, when: { kind: answer }, then: block, say: only at the terminal }\n`;
   const { dir } = await aLog([WORK], { approve: 'leave open', rules });
   const cwd = await elsewhere('rules:\n  - { id: fine, when: { kind: answer }, then: allow }\n');

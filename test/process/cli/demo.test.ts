@@ -63,7 +63,7 @@ test('a no is reported to the agent, and the receipt says so', async () => {
   expect(receipt.side_effects.network_egress).toEqual([]);
 });
 
-test('the client that types something else is asked again', async () => {
+test('a person who types something else is asked again', async () => {
   const demo = await ran(['demo', '--data', await aDirectory()], 'perhaps\n\nYES\n');
   expect(demo.out.split('Please answer y or n.')).toHaveLength(3);
   expect(demo.out).toContain('Mail to ana is sent.');

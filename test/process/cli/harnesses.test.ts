@@ -1,4 +1,4 @@
-/** The client that the configuration gives a say has it in every command that opens a gateway, not only in a gateway. */
+/** A harness that the configuration names is asked by every command that opens a gateway, not only by `serve`. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -42,7 +42,7 @@ test('without a word, and with --help, there is help; it begins with what to try
   expect(await ran([])).toEqual(help);
 });
 
-test('every command says what it is to a person new, and so do its options and arguments', () => {
+test('every command, option and argument has a description that a newcomer can read', () => {
   for (const command of everyCommand(createProgram()).slice(1)) {
     const name = command.name();
     expect(command.description(), name).not.toBe('');

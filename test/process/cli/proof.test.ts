@@ -141,7 +141,7 @@ test.each([
   expect(err).toContain(problem);
 });
 
-test('a tree head that a person made up is not believed, nor may a key put colours on the screen', async () => {
+test('a made-up tree head is not believed, and a key cannot put colours on the screen', async () => {
   const head = { ...JSON.parse(text('tree-head.json')), size: 2 };
   expect((await checked(await copy({ 'tree-head.json': JSON.stringify(head) }))).out).toMatch(
     /^BAD {2}the tree head cannot be trusted/,

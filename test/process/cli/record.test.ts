@@ -206,7 +206,7 @@ test('a configuration that is read again is a line of its own: what changed, wha
   );
 });
 
-test('a person at a terminal is reported in sentences, and only what they want to know', () => {
+test('a terminal gets warnings and errors as sentences, and no information lines', () => {
   const lines: string[] = [];
   const out = forPeople(
     'warn',
@@ -233,7 +233,7 @@ test('on a narrow terminal lines are folded between words, and columns stay colu
   expect(folded('as it   is', undefined)).toBe('as it   is');
 });
 
-test('one task is distinguished from beginning to end, with who answered and what checking its receipt gave', async () => {
+test('one task is shown from beginning to end, with who answered and what checking its receipt gave', async () => {
   const { dir, tasks } = await aLog([WORK]);
   const { out } = await typed(() => showTask(tasks[0]?.slice(-6) ?? '', { data: dir }));
   const lines = nameless(out).split('\n');

@@ -177,7 +177,7 @@ test.each([
   expect(toolsOf(await old.request('tools/list'))).toEqual([`${prefix}echo`, `${prefix}other`]);
 });
 
-test('other rules are reported at a server’s own address, to the client that sees other tools by them', async () => {
+test('a change of rules is announced at a server’s own address, to clients that see other tools by it', async () => {
   const upstream = await openUpstream({ tools: { echo, other: echo } });
   const allow = '- { id: all, when: {}, then: allow }';
   let rules = allow;

@@ -1,6 +1,6 @@
 /**
- * `tollbridge mcp login`: a person signs in at a server for us, and from then on the client that uses that server is let in: after a
- * restart, and several processes at once, with refresh tokens that are good for one use only.
+ * `tollbridge mcp login`: a person signs in at a server for us, and from then on every client of that server is let in: after a
+ * restart, and from several processes at once, with refresh tokens that are good for one use only.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
@@ -99,7 +99,7 @@ test('a person signs in, sees what happened, and nothing secret is shown', { tim
     scope: 'tools',
   });
   expect(address.searchParams.get('redirect_uri')).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp\/signed-in$/);
-  // The client that was refused before takes up what is there now, without being reported.
+  // The client that was refused before takes up the new token by itself.
   expect(await before.pass()).toEqual(['echo']);
   expect(await readFile(join(dir, 'data/vaults/local.json'), 'utf8')).not.toContain('access-');
   expect(before.learned.some((value) => value.startsWith('access-'))).toBe(true);

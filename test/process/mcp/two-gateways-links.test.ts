@@ -260,7 +260,7 @@ describe('a reference that does not hold', () => {
     expect(linked(a, b)).toMatchObject([{ state: 'mismatch', reason: expect.stringContaining('does not name') }]);
   });
 
-  test('a caller that was cut off cannot name what it was not reported; one that was answered can', async () => {
+  test('a caller that was cut off cannot name a receipt it did not receive; one that was answered can', async () => {
     const { a, b } = await anHonestPair();
     const ended = (outcome: string) => {
       const [call] = calls(a[0]!);

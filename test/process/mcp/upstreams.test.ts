@@ -100,6 +100,7 @@ test('progress keeps a call alive, and not for ever', { timeout: 30_000 }, async
   const tick = async ({ params, notify }: Loose, times: number) => {
     const { progressToken } = params._meta ?? {};
     for (let progress = 1; progress <= times; progress += 1) {
+      // The time is what is tested: progress at this interval moves one limit and not the other.
       await new Promise((resolve) => setTimeout(resolve, 100));
       await notify('notifications/progress', { progressToken, progress });
     }

@@ -1,4 +1,4 @@
-/** What rendition a story in the Agents Protocol is like, over whichever of its wires. */
+/** Tells a story in the Agents Protocol, over either of its transports. */
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { play } from '../playing.ts';

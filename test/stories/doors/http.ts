@@ -1,4 +1,4 @@
-/** A door that speaks HTTP on a story's gateway, on a port of its own, for the client that holds the one token. */
+/** A door that speaks HTTP on a story's gateway, on a port of its own, for the holder of its one token. */
 import { Fault } from '../../../src/model/faults.ts';
 import type { Deps, FrontDoor } from '../../../src/ports/index.ts';
 import { createHttpHost } from '../../../src/transport/http/server.ts';

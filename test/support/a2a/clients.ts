@@ -1,4 +1,4 @@
-/** Unmodified clients of two generations of the SDK behind one face, so that a test can be reported once for all of them. */
+/** Unmodified clients of two generations of the SDK behind one face, so that a test is written once for all of them. */
 import { type StreamResponse, type TaskState, taskStateToJSON } from '@a2a-js/sdk';
 import { credentials } from '@grpc/grpc-js';
 import {

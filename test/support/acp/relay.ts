@@ -1,6 +1,6 @@
 /**
- * An editor and an agent with a relay between them, all in one process: real gateway, real log, real rules. The client that plays the
- * editor or the agent says lines and hears lines, and both keep what they received, byte for byte.
+ * An editor and an agent with a relay between them, all in one process: real gateway, real log, real rules. A test plays
+ * the editor and the agent by writing and reading lines; both keep what they received, byte for byte.
  */
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';

@@ -28,7 +28,7 @@ export interface Agent {
   task(): Promise<Said>;
 }
 
-/** An agent that obeys all five words, and is notified while no approver has answered yet. */
+/** An agent that obeys all five words, and is answered `escalate` while no approver has decided. */
 export const OBEDIENT: AhpConfig = { honours: ['modify', 'defer', 'escalate'], unanswered: 'escalate' };
 
 export interface AgentOptions extends TestGatewayOptions {

@@ -1,6 +1,6 @@
 /**
  * A gateway with the MCP door and nothing else, on a port of its own: real log, real rules, real receipts, servers behind it as
- * configured. The caller is let in as the same person, because the programs that come here carry no tokens.
+ * configured. Every caller is let in as the same person, because the programs that come here carry no tokens.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

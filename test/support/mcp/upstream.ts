@@ -48,7 +48,7 @@ export interface Upstream {
   /** Sessions of the legacy era that are open. */
   sessions(): number;
   changed(list?: 'tools' | 'prompts' | 'resources'): void;
-  /** A resource is other than it was: the client that subscribed is reported. */
+  /** A resource is other than it was: clients that subscribed to it are notified. */
   updated(uri: string): void;
   /** Knows no session any more, as after a restart. */
   forget(): void;
@@ -74,7 +74,7 @@ export const echo: Tool = {
   call: ({ args }) => ({ content: [{ type: 'text', text: String(args.text ?? '') }] }),
 };
 
-/** A tool that goes on until a person gives its call up. */
+/** A tool that goes on until its call is given up. */
 export function untilStopped(): { readonly slow: Tool; readonly stopped: Promise<void> } {
   let stop = () => {};
   const stopped = new Promise<void>((resolve) => {

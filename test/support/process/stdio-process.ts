@@ -1,4 +1,4 @@
-/** A command that speaks a protocol on its standard output, as the client that needs it starts it; this end of it is played by the test. */
+/** A command that speaks a protocol on its standard output, started as its client starts it; the test plays that client. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';

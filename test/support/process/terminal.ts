@@ -50,7 +50,7 @@ export async function inTmux({ cwd, env }: Where): Promise<RealTerminal> {
   return {
     type,
     async command(line) {
-      // The client that types ahead may have the program before it read what was meant for the shell.
+      // Keys typed ahead may be read by the program that still runs, and not by the shell they were meant for.
       await vi.waitFor(async () => {
         const last = (await screen()).trimEnd().split('\n').at(-1);
         if (!/^[#$]$/.test(last ?? '')) throw new Error(`no prompt, but: ${last}`);

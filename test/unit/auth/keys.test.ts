@@ -62,7 +62,7 @@ test('the file holds no key, is private, and lists what may be known', async () 
   expect(await readdir(join(dir, 'auth'))).toEqual(['api-keys.json']);
 });
 
-test('revoked, expired, altered and unknown keys are nobody', async () => {
+test('revoked, expired, altered and unknown keys are refused', async () => {
   const { keys, authenticate, clock } = await runtime();
   const first = await keys.create(wanted);
   const second = await keys.create({ ...wanted, expires_at: '2026-01-01T01:00:00.000Z' });
@@ -149,7 +149,7 @@ test.each(['local', 'LOCAL', ' local ', 'local:ana', 'system:gateway', 'agent:de
   },
 );
 
-test('a key limited to doors is nobody at another, in the words for a wrong key', async () => {
+test('a key limited to doors is refused at another, in the words for a wrong key', async () => {
   const { keys, authenticate } = await runtime();
   const { key, record } = await keys.create({
     ...wanted,

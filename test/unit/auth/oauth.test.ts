@@ -53,7 +53,7 @@ test('a token made for us by our issuer is its client, with its scopes', async (
   });
 });
 
-test('every way a token can be wrong is nobody', async () => {
+test('a token that is wrong in any way is refused', async () => {
   const { jwks, token, privateKey } = await issuerWith();
   const other = await issuerWith('key-2');
   const outsider = await issuerWith('key-1');
@@ -127,7 +127,7 @@ test('keys are fetched where the issuer publishes them; when they cannot be, tha
   expect(await refusal(away(await token()))).toMatch(/^unavailable: /);
 });
 
-test('a token that was good is examined again after a while, and is nobody once it has expired', async () => {
+test('a token that was good is examined again after a while, and is refused once it has expired', async () => {
   const good = await issuerWith();
   let now = Date.now();
   let fetched = 0;
@@ -163,7 +163,7 @@ test('a token that was good is examined again after a while, and is nobody once 
   expect(await authenticate(long)).not.toBe(again);
 });
 
-test('a principal is an issuer and a subject: two people of one app are two, and an app without anyone is a service', async () => {
+test('a principal is an issuer and a subject: two people of one app are two, and an app without a person is a service', async () => {
   const { jwks, token } = await issuerWith();
   const authenticate = authenticatorFor(jwks);
   const ana = await authenticate(await token({ sub: 'ana' }));
@@ -181,7 +181,7 @@ test('a principal is an issuer and a subject: two people of one app are two, and
   }
 });
 
-test('no claim makes anyone a part of the gateway', async () => {
+test('no claim of a token makes its holder a part of the gateway', async () => {
   const { jwks, token } = await issuerWith();
   const authenticate = authenticatorFor(jwks);
   for (const sub of ['local', 'local:ana', 'system:gateway', 'agent:demo', 'link:phone']) {

@@ -86,7 +86,7 @@ test('messages keep the order in which they were begun, and users, systems and t
   expect(answersOf(view).map(({ id }) => id)).toEqual(['m1', 'm2']);
 });
 
-test('a message whose writer died is nobody’s to write on', () => {
+test('a message whose writer died is not continued', () => {
   expect(fold([delta('half'), event('vendor.tollbridge.recovered')]).writing).toBeUndefined();
 });
 

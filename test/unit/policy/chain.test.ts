@@ -83,7 +83,7 @@ describe('the strictest answer wins', () => {
       expect(chain.judge(action)).toEqual(await chain.decide(action, quiet));
     }
   });
-  test('the client that outside has a say is waited for', () => {
+  test('an engine that answers from outside is waited for', () => {
     const chain = createPolicyChain({ engines: [createPersonaEngine(), says('outside', { verdict: 'allow' })] });
     expect(chain.judge(anAction())).toBeUndefined();
   });
@@ -165,7 +165,7 @@ describe('an engine that does not answer properly has not said yes', () => {
       engine: 'mute',
     });
   });
-  test('a caller who gives up gets an answer at once, and the engine is reported', async () => {
+  test('a caller who gives up gets an answer at once, and the signal of the engine fires', async () => {
     const caller = new AbortController();
     let reported = false;
     const engine: PolicyEngine = {
@@ -348,7 +348,7 @@ describe('with the real engines', () => {
     );
     expect(answer).toMatchObject({ verdict: 'escalate', engine: 'persona', ask: { to: ['owner'] } });
   });
-  test('a soft limit is mentioned in the answer of the client that decides', async () => {
+  test('a soft limit is mentioned in the answer of the engine that decides', async () => {
     const { chain } = await chainWith();
     const quotas = [aQuota({ soft_limit: true, usage: { tool_calls: 10 } })];
     expect(await chain.decide(anAction({ quotas, cost: { tool_calls: 1 } }), quiet)).toMatchObject({

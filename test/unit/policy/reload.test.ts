@@ -140,7 +140,7 @@ describe('a source that changes while it is read', () => {
     });
     expect(policy.inForce().judge(write).verdict).toBe('block');
   });
-  test('the caller during a load gets the next one', async () => {
+  test('reloads that are asked for during a load share the next one', async () => {
     let text = ALLOW;
     let release: () => void = () => {};
     let held = true;

@@ -54,7 +54,7 @@ describe('the sources', () => {
     expect(policies.byAction.get('tool')?.map(({ id }) => id)).toEqual(['a', 'b']);
     expect(policies.byAction.get('prompt')?.map(({ id }) => id)).toEqual(['b']);
   });
-  test('policies are distinguished by what Cedar tells them apart by', () => {
+  test('a text is split into policies where Cedar ends them, not inside texts and comments', () => {
     const text =
       '\uFEFF// a; b\n@reason("x; \\"y\\" // z") permit(principal, action, resource) when { context has "a;b" }; // c\n\n  @permit("x") forbid\n(principal, action, resource);\n';
     expect(splitPolicies('f', text).map(({ line, column, effectAt }) => [line, column, effectAt])).toEqual([

@@ -107,7 +107,7 @@ describe('tool calls', () => {
     expect(onlyCall(requested(), answer('one'), answer('two')).output_hash).toBe(hashOf('one'));
   });
 
-  test('a result nobody asked for is notified as observed', () => {
+  test('a result without a request is recorded as observed', () => {
     expect(onlyCall(['tool.completed', { tool_call_id: 'c', status: 'ok' }])).toEqual({
       tool: 'unknown',
       call_id: 'c',

@@ -6,7 +6,7 @@ import { Fault } from '../../../src/model/faults.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { At, Draft, Unit } from '../../../src/ports/index.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/index.ts';
-import { sealFor } from '../../contract/store/notified.ts';
+import { sealFor } from '../../contract/store/events.ts';
 import { contractProjector } from '../../contract/store/projector.ts';
 import { ALWAYS_ELSEWHERE, all, compiledStore, event, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
@@ -44,7 +44,7 @@ function noting(store: SqliteStore, said: string[]) {
 const countOf = (at: At) => (at.get(TASK.object, TASK.id) as { count?: number } | undefined)?.count;
 
 describe('while a batch is being written', () => {
-  test('who comes finds what it will leave, and is answered after it', async () => {
+  test('a unit that arrives finds the rows the batch will leave, and is answered after the batch', async () => {
     const store = await startAhead();
     const said: string[] = [];
     const commit = noting(store, said);
@@ -182,7 +182,7 @@ describe('while a batch is being written', () => {
     expect(await all(store)).toHaveLength(1);
   });
 
-  test('time goes on for who comes later, and never back', async () => {
+  test('a later unit has a later time, and never an earlier one', async () => {
     let now = '2026-11-16T09:00:00.000Z';
     const store = await startAhead({ clock: { now: () => now } });
     const commit = noting(store, []);
@@ -217,7 +217,7 @@ describe('while a batch is being written', () => {
     await Promise.all([first, second]);
   });
 
-  test('should it not get there, both are decided again, in the order they came', async () => {
+  test('when the batch cannot be written, both units are decided again, in the order they arrived', async () => {
     const store = await startAhead();
     await store.commit({ decide: () => ({ events: [event('task_1')] }) });
     const db = other();
@@ -261,7 +261,7 @@ describe('while a batch is being written', () => {
     for (let n = 0; n < 900; n++) {
       const isNew = random(4) === 0;
       if (isNew) made += 1;
-      // What is new is new to everybody: the client that made it is the first to speak of it, and others do so in the same place.
+      // A new task is unknown to both stores: the one that makes it writes its first event, and later events of it go to the same store.
       const number = made - (isNew ? 0 : random(6));
       const own = isNew || (number > 0 && random(3) > 0);
       const id = own ? `task_new_${number}` : `task_${random(5)}`;

@@ -1,7 +1,7 @@
 /** How units share a transaction. */
 import { describe, expect, test } from 'vitest';
 import { eventId } from '../../../src/model/events.ts';
-import { sealFor } from '../../contract/store/notified.ts';
+import { sealFor } from '../../contract/store/events.ts';
 import { all, append, event, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
 const home = sqliteHome();
@@ -29,7 +29,7 @@ describe('group commit', () => {
     ]);
   });
 
-  test('many clients is written in several, each bounded', async () => {
+  test('many units are written in several transactions, each bounded', async () => {
     const store = await start();
     await Promise.all(Array.from({ length: 1_100 }, (_, n) => append(store, event(`task_${n % 9}`))));
     expect(store.commits()).toBeGreaterThanOrEqual(3);

@@ -1,4 +1,4 @@
-/** Lists: each one a person asks for is found through an index, and any other is as right. */
+/** Lists: each one that a door or core asks for is read through an index, and any other is as right. */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type EventDraft, withMembers } from '../../../src/model/events.ts';
@@ -23,7 +23,7 @@ const put = (object: string, id: string, members: object = {}): EventDraft => ({
 });
 const drop = (object: string, id: string): EventDraft => ({ ...put(object, id), payload: {} }) as EventDraft;
 
-describe('a list a person asks for', () => {
+describe('a list that a door or core asks for', () => {
   let connection: Connection | undefined;
   afterEach(() => connection?.close());
 

@@ -14,6 +14,7 @@ import {
   sqliteHome,
 } from '../../contract/store/scenes/sqlite-home.ts';
 import { storeContract } from '../../contract/store.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const open = await compiledStore();
 
@@ -37,7 +38,7 @@ describe('a thread of its own', () => {
     expect(events.map(({ id }) => id)).toEqual(events.map((_, n) => eventId(n + 1)));
   });
 
-  test('is decided for again when another caller wrote in between', async () => {
+  test('has its units decided again when another process wrote in between', async () => {
     const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE, projector: contractProjector });
     const another = await start({ projector: contractProjector });
     const count = (of: SqliteStore) =>
@@ -55,7 +56,7 @@ describe('a thread of its own', () => {
     expect(store.commitsElsewhere()).toBeGreaterThan(0);
   });
 
-  test('leaves it to this one to say what cannot be written, and why', async () => {
+  test('leaves it to the main thread to report what cannot be written, and why', async () => {
     const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE });
     await append(store, event('task_1', { n: 0 }));
     other().exec(`CREATE TRIGGER no_giants BEFORE INSERT ON events WHEN length(NEW.body) > 100000
@@ -102,8 +103,15 @@ describe('a thread of its own', () => {
     const store = await start({ concurrentWriters: ALWAYS_ELSEWHERE });
     const db = other();
     db.exec('BEGIN IMMEDIATE');
-    const waiting = append(store, event('task_1'));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    let decided = 0;
+    const waiting = store.commit({
+      decide() {
+        decided += 1;
+        return { events: [event('task_1')] };
+      },
+    });
+    // A unit is decided again once the thread could not write it.
+    await eventually(() => decided > 1, 'a write that met the lock');
     db.exec('ROLLBACK');
     expect((await waiting).events[0]).toMatchObject({ sequence: 1 });
   });
@@ -126,7 +134,7 @@ describe('a thread of its own', () => {
     expect(await store.list({ object: 'task' })).toEqual(rows);
   });
 
-  test('that cannot be had is said once and done without', async () => {
+  test('that cannot be started is logged once and done without', async () => {
     const warn = vi.fn();
     const log = { info() {}, warn, error() {} };
     const clock = { now: () => '2026-11-16T09:00:00.000Z' };

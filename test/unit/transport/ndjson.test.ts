@@ -39,7 +39,7 @@ test('a stream that breaks off has no last line, and that is no error', async ()
   expect(received).toEqual(['whole']);
 });
 
-test('the client that fails over a line is known, and hears no more', async () => {
+test('an error over a line rejects the read, and no later line is handed over', async () => {
   const received: string[] = [];
   const over = forEachLine(Readable.from(['one\ntwo\n', 'three\n']), { limit: 100 }, (line) => {
     received.push(line);

@@ -1,4 +1,4 @@
-/** Whom we call when another caller names the address: nobody inside, neither by number nor by name nor by a detour. */
+/** Which addresses we call when others name them: none inside, neither by number nor by name nor by a redirect. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';

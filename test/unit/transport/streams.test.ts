@@ -34,18 +34,22 @@ test('a frame is id, event and one line of data, ended by two line feeds', () =>
 });
 
 test('nothing comes before the first event; comments come after it', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
   let stream: SseStream | undefined;
   const port = await sseServer({ keepAliveMs: 20 }, (opened) => {
     stream = opened;
   });
   const answer = await fetch(`http://127.0.0.1:${port}/`);
   expect(answer.headers.get('content-type')).toBe('text/event-stream');
-  await new Promise((resolve) => setTimeout(resolve, 80));
+  vi.advanceTimersByTime(80);
   stream!.write(sseFrame({ id: '1', event: 'a', data: '{}' }));
   let text = '';
   for await (const piece of answer.body!.pipeThrough(new TextDecoderStream())) {
     text += piece;
-    if (!stream!.signal.aborted && text.includes('keep-alive')) stream!.close('data: last\n\n');
+    if (stream!.signal.aborted) continue;
+    if (text.includes('keep-alive')) stream!.close('data: last\n\n');
+    else vi.advanceTimersByTime(20);
   }
   expect(text.startsWith('id: 1\nevent: a\ndata: {}\n\n: keep-alive\n\n')).toBe(true);
   expect(text.endsWith('data: last\n\n')).toBe(true);

@@ -33,7 +33,7 @@ const MAIL = { class: 'custom', action_pattern: 'send_mail', target_pattern: '*'
 const inSession = ({ id }: Session) => ({ scope: 'session', scope_value: id });
 const remember = (at: Target, rule: object) => at.ok<Rule>('POST', RULES, { body: rule });
 
-/** What becomes of a mail: sent, refused, or asked about (and then refused). Reported by the mail that left the gateway. */
+/** What becomes of a mail: sent, refused, or asked about (and then refused). Judged by the mail that left the gateway. */
 async function mailTo(at: Target, to: string, session: Session): Promise<'sent' | 'refused' | 'asked'> {
   const before = (await at.mine().effects()).length;
   const { id } = await at.submit(`send the plan to ${to}`, session.id);

@@ -19,7 +19,7 @@ async function hosting(at: Target, session: string): Promise<OpenSocket> {
   return socket;
 }
 
-/** The request for the tool; the approver that has to say yes first, says it. */
+/** The request for the tool, after the approver has said yes where a yes is needed. */
 async function asked(socket: OpenSocket): Promise<SocketFrame> {
   for (let count = 0; ; count += 1) {
     const request = (await socket.until(({ type }) => type === 'request')).at(-1)!;

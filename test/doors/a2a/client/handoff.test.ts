@@ -11,7 +11,7 @@ import { latch, scriptedAgent } from '../../../support/gateway/agents.ts';
 import { of, openTestGateway, says } from '../../../support/gateway/test-gateway.ts';
 
 const QUIET = { info() {}, warn() {}, error() {} };
-/** Nothing is looked at unless a person calls. */
+/** So long that nothing is polled: the peer has to call. */
 const NEVER = 600_000;
 
 async function handing(url: string, more: Partial<A2aBackendConfig> = {}) {
@@ -131,7 +131,7 @@ describe('words in between', () => {
     expect(JSON.stringify(said?.payload)).toContain('to the left, a bit more');
   });
 
-  test('a peer that takes none goes on, and the record says that it was not reported', async () => {
+  test('a peer that takes none goes on, and the record says that the message was not taken', async () => {
     const done = latch();
     const agent = scriptedAgent(async () => {
       await done.promise;
@@ -214,7 +214,7 @@ describe('calls of a peer that cannot stream', () => {
     return { peer, runtime, input: input, registered, looks };
   }
 
-  test('only the peer, with the credential it was input, about the task it was input, is received', async () => {
+  test('a call counts only from the peer, with the credential and the task that it was given', async () => {
     const { runtime, input, registered, looks } = await called(
       {
         CreateTaskPushNotificationConfig: [{ result: { taskId: 't1', id: 'x', url: 'https://x.example/' } }],

@@ -200,7 +200,7 @@ test('a switch to a mode that asks for nothing is decided, and undone in the edi
   expect(allowed.result).toEqual({});
 });
 
-test('without a rule a person is asked before an agent is notified not to ask', async () => {
+test('without a rule a person is asked before an agent is switched to a mode that does not ask', async () => {
   const stage = await openStage();
   await stage.greeted({ session: modes('default') });
   stage.agent.on('session/set_mode', () => ({}));
@@ -292,7 +292,7 @@ test('a prompt that waits to be allowed can be taken back by its id', async () =
   expect(stage.agent.frames.some(({ method }) => method === 'session/prompt')).toBe(false);
 });
 
-test('a value is given by the client that is first, at the editor or elsewhere', async () => {
+test('the first answer to a question for a value counts, at the editor or elsewhere', async () => {
   const stage = await openStage();
   await stage.greeted();
   const form = {

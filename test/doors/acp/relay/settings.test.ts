@@ -110,7 +110,7 @@ test.each([
   expect(reported).toMatch(why);
 });
 
-test('the client that is started first tells a mistake: also a gateway, which has no relay', async () => {
+test('a mistake is reported by whichever command starts first, also by a gateway, which has no relay', async () => {
   const config = await written('relays:\n  acp: { thoughts: aloud }\n');
   expect(() => mountsOf(config, adapters)).toThrow(/tollbridge\.yaml:2:20: .*thoughts/);
 });

@@ -104,7 +104,7 @@ test('a timestamped signature holds for a while; a session can be named', async 
   expect(answer.body.session_id).toBe(setup.session);
 });
 
-test('what is not signed for this connector is nobody, and a connector that is not there answers the same', async () => {
+test('a delivery that is not signed for this connector is refused, and a connector that is not there answers the same', async () => {
   const { door, connector } = await open();
   const unsigned = await open({ auth: {} });
   const cases: Answer[] = [

@@ -168,12 +168,12 @@ test('events past their time: ranges say 410, streams say so and end', async () 
   expect((await stream.rest()).map(({ event, data }) => [event, data.error.code])).toEqual([
     ['error', 'cursor_expired'],
   ]);
-  // The client that names no cursor gets what is kept.
+  // A client that names no cursor gets what is kept.
   const kept = await door.call('GET', '/v1/events?limit=1');
   expect([kept.status, kept.body.data.length]).toEqual([200, 1]);
   expect(kept.body.data[0].id > first).toBe(true);
   await door.call('POST', `/v1/sessions/${session}/messages`, { message: text('after') });
-  // A task or a session has a first event, and the client that names no cursor asks for it.
+  // A task or a session has a first event, and a client that names no cursor asks for it.
   let oldest = '';
   for (const path of [
     `/v1/tasks/${task}/events`,

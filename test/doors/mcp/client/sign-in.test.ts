@@ -60,7 +60,7 @@ test('a person who signs in gets us a token, which is kept', async () => {
   expect(kept.at(-1)?.tokens).toMatchObject({ access_token: 'token-1', scope: 'tools' });
 });
 
-test('with nobody to send there, nothing is had and a person is called for', async () => {
+test('without a person to open the page there is no token, and a warning says how to sign in', async () => {
   const { auth, warnings } = await signIn();
   expect(await auth.refused?.(401, 'Bearer')).toBe(false);
   expect(await auth.headers()).toEqual({});
@@ -177,7 +177,7 @@ test('nor to a token endpoint at another origin', async () => {
   expect(seen).toEqual([]);
 });
 
-test('where a person signed in stays where we are signed in', async () => {
+test('a refresh token is not sent to another authorization server than the one a person signed in at', async () => {
   const { server, seen } = await twoOrigins((own, elsewhere) => ({
     '/.well-known/oauth-protected-resource/mcp': { resource: `${own}/mcp`, authorization_servers: [elsewhere] },
   }));

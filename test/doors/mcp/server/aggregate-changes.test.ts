@@ -1,6 +1,6 @@
 /**
- * Lists that change at the common address: the client that would now see another list than the one they saw is notified, in both eras, whatever
- * era the server is of; the client that would see the same is not. Resources are reported by the names they have there.
+ * Lists that change at the common address: clients that would now see another list than before are notified, in both eras, whatever
+ * era the server is of; clients that would see the same list are not. Resources have the names of the common address.
  */
 
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -55,7 +55,7 @@ describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era)
     });
     const { received, stop } = receivedByOthers(client);
     expect(names(await client.request('tools/list'))).toEqual(['u__echo']);
-    // A server is received once it is listened to.
+    // A server's notifications arrive once its stream is open.
     await eventually(() => era === 'legacy' || upstream.count('subscriptions/listen') > 0 || upstream.listening() > 0);
     await adds(upstream, 'secret');
     await adds(upstream, 'plain');
@@ -98,7 +98,7 @@ describe.each([['legacy'], ['modern']] as const)('a server of the %s era', (era)
     await listening;
   });
 
-  test('a resource a person subscribed to is reported by its name here', async () => {
+  test('a change of a subscribed resource is reported under its name at this address', async () => {
     const { legacy, modern, upstream } = await openCommon({
       eras,
       answers: {
@@ -232,7 +232,7 @@ test('a task of a server is followed here under a name that says whose it is', a
   expect(outcome(await modern('tasks/update', { ...update, taskId: 'mcp+nobody:t1' }, able)).error).toBeDefined();
 });
 
-test('the client that could not be shown what they want to hear of is not listened for', async () => {
+test('when the list cannot be shown to a client, nothing is watched for it', async () => {
   let watching = 0;
   const watch = () => {
     watching += 1;

@@ -35,7 +35,7 @@ test('tools of two servers are distinguished, in the same order every time; a ca
   expect((await call('echo')).error).toEqual({ code: -32602, message: 'Unknown tool: "echo"' });
 });
 
-test('what the rules would refuse a person is not there for them', async () => {
+test('a tool that the rules refuse to a caller is not listed for that caller', async () => {
   const rules =
     '- { id: no, when: { tool: echo, principal: "person:visitor" }, then: block, say: no }\n- { id: all, when: {}, then: allow }';
   const { modern } = await openCommon({ rules });
@@ -142,7 +142,7 @@ test('and a task of the extension for a client that has it', async () => {
   expect(outcome(await modern('tasks/cancel', { taskId }, able)).result).toEqual({ resultType: 'complete' });
 });
 
-test('a task is there for the client that gave it and for nobody else, and so is one that never was', async () => {
+test('a task is there for the client that gave it; to any other it is as absent as one that never was', async () => {
   const people: Record<string, Loose> = {
     ana: { id: 'ana', kind: 'person', scopes: ['*'] },
     bo: { id: 'bo', kind: 'person', scopes: ['*'] },

@@ -76,7 +76,7 @@ async function openGuarded(required = '') {
   return { issuer, upstream, gateway, call };
 }
 
-test('a token for another caller is none, however well it is signed, and the refusal says where to get one', async () => {
+test('a token for another audience is refused, however well it is signed, and the refusal says where to get one', async () => {
   const { issuer, upstream, gateway, call } = await openGuarded();
   for (const audience of ['https://other.example/mcp', 'https://gateway.example', upstream.url]) {
     const { status, challenge, said } = await call(await issuer.token(audience, SCOPES));
@@ -97,7 +97,7 @@ test('a token for another caller is none, however well it is signed, and the ref
   expect(upstream.asked).toEqual([]);
 });
 
-test('one that may too little is reported everything that is needed, and with that it may', async () => {
+test('a token with too few scopes is refused with the list of all it needs, and one with those is let in', async () => {
   const { issuer, upstream, call } = await openGuarded();
   const { status, challenge, said } = await call(await issuer.token(HERE, 'tasks:read skills:read'));
   expect([status, challenge]).toEqual([

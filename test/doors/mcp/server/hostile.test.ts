@@ -109,7 +109,7 @@ test('a tool that comes with other words is gone until a person accepts them', a
   expect(denied.map(({ payload }) => payload.code)).toEqual(['definition_changed']);
 });
 
-describe('who is there', () => {
+describe('credentials and owners', () => {
   test('no caller without a token; a refusal names the scope that is missing', async () => {
     const { gateway, upstream, modern } = await openScene({ gateway: { authenticate } });
     const at = gateway.at('u');
@@ -161,7 +161,7 @@ describe('who is there', () => {
     expect([...new Set(sent)]).toEqual(['Bearer ours-and-secret']);
   });
 
-  test('a session is its owner’s; to anyone else it is not there, nor is one that never was', async () => {
+  test('a session is its owner’s; to anyone else it is as absent as one that never was', async () => {
     const { legacy, gateway, upstream } = await openScene({ gateway: { authenticate } });
     const client = await legacy({}, { headers: bearer('ana') });
     const before = upstream.asked.length;

@@ -22,7 +22,7 @@ async function limitedScene(limits: Record<string, number>, call: () => unknown 
 const WORK = { name: 'work', arguments: {} };
 const tasksOf = ({ gateway }: Scene) => gateway.runtime.store.list<Task & Row>({ object: 'task', limit: 50 });
 
-test('an idle client holds no room: a second one is served, and a call under way is refused its company', async () => {
+test('an idle client does not count: under a limit of one a second client is served, and refused only while a call runs', async () => {
   const began = latch<void>();
   const release = latch<void>();
   let calls = 0;

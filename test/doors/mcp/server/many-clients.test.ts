@@ -7,9 +7,9 @@ import { type McpGateway, openMcpGateway } from '../../../support/mcp/gateway.ts
 import { exchange } from '../../../support/mcp/wire-client.ts';
 
 const CLIENTS = 500;
-/** Sessions cost a server more than requests do; `Many clients=500` has as many of them. */
+/** Sessions cost a server more than requests do, so there are fewer of them; `CLIENTS=500` sets the number. */
 const SESSIONS = Number(process.env.CLIENTS ?? 100);
-/** Many clients takes its time where there is not much of a machine. */
+/** So many clients take their time on a small machine. */
 const TIMEOUT_MS = 180_000;
 const SAME_ID = 1;
 const SAME_TOKEN = 'p';

@@ -96,7 +96,7 @@ describe('at the door', () => {
     expect(reported).toEqual(['tool.requested', 'tool.approval_required', 'tool.denied']);
   });
 
-  test('a session is its opener’s: anyone else, and anyone after its end, is reported there is none', async () => {
+  test('a session is its opener’s: to anyone else, and to anyone after its end, there is none', async () => {
     const { gateway, upstream } = await openOlder({ gateway: { authenticate } });
     const at = `${gateway.at('u')}/sse`;
     expect((await exchange(at, { method: 'GET' })).status).toBe(401);

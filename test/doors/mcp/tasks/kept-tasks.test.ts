@@ -1,4 +1,4 @@
-/** Tasks that are kept here for clients of 2025-11-25: across a restart, when the rules say no, and as they are notified of unasked. */
+/** Tasks that are kept here for clients of 2025-11-25: across a restart, when the rules say no, and in notifications that the client did not ask for. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -145,7 +145,7 @@ test('the client that began tasks finds them in a list, and nobody else does', a
   });
 });
 
-test('a tool that can only be a task is waited for on behalf of who wants none', async () => {
+test('a tool that can only be a task is waited for on behalf of a client that wants none', async () => {
   const { open } = await openNewer();
   const { ask } = await open();
   const call = { name: 'confirm_delete', arguments: { filename: 'a' } };

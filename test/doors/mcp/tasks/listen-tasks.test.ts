@@ -1,4 +1,4 @@
-/** Listening for how a task is: to the client that began it the server tells, under the name it has at that address; to nobody else. */
+/** Status notifications of a task reach the client that began it, under the name the task has at that address, and nobody else. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';

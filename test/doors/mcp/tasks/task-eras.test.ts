@@ -132,7 +132,7 @@ test('a task whose server is gone with us has failed, and says so', async () => 
   expect((await ask('tasks/get', { taskId: 'never' })).error.code).toBe(-32602);
 });
 
-test('two callers whose servers named a task alike are asked and received apart', async () => {
+test('of two callers whose servers gave a task the same id, each is asked its own question and its own answer counts', async () => {
   const answered = new Map<string, Loose>();
   const peers = {
     async call(method: string, _: Loose, line: McpRequestContext) {

@@ -49,7 +49,7 @@ test('the last of counted names is found, however many there are, with few looks
   }
 });
 
-test('lists of several follow each other; who has none, or cannot say, is passed over', async () => {
+test('the lists of several servers follow each other; a server without tasks, or without an answer, is passed over', async () => {
   const pages: Record<string, Loose[]> = { a: [[1, 2], [3]], none: [[]], b: [[4]], last: [[]] };
   const sources: TaskSource[] = ['a', 'none', 'mute', 'b', 'last'].map((name) => ({
     name,

@@ -56,7 +56,7 @@ export const REQUESTS: readonly (readonly [string, Loose?])[] = [
   ['example/unknown', { any: 'thing' }],
 ];
 
-/** Tools that ask the caller them. */
+/** Tools that ask their caller. */
 export const ASKING: readonly Loose[] = [
   { name: 'test_sampling', arguments: { prompt: 'Capital of Peru?' } },
   { name: 'test_elicitation', arguments: { message: 'Who are you?' } },

@@ -117,7 +117,7 @@ describe('between tenants', () => {
   });
 });
 
-describe('moving gateway', () => {
+describe('what a caller cannot move, make or set', () => {
   test('a resource stays where it was made', async () => {
     const { t, ids } = own;
     const other = await t.room({ actor: red });
@@ -138,7 +138,7 @@ describe('moving gateway', () => {
     expect(await t.send('resource.update', same, { actor: red })).toMatchObject({ resource: { content: 'new' } });
   });
 
-  test('who was given some workspaces makes no others', async () => {
+  test('an actor limited to some workspaces makes no others', async () => {
     const { t } = own;
     const limited: Actor = { ...red, workspaces: ['workspace_given'] };
     const make = (id?: string) => ({ object: 'workspace', ...(id && { id }), body: { name: 'w', root: 'file:///w' } });

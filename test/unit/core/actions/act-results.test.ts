@@ -158,7 +158,7 @@ describe('how a call ends', () => {
 describe('who serves a tool', () => {
   const twice = (name: string) => countingTools({ send: { effect: 'send' } }, name);
 
-  test('a name two serve has to be said with its server', async () => {
+  test('a tool name that two servers have must be given with its server', async () => {
     const other = twice('van');
     const results: unknown[] = [];
     const { t, tools, task } = await play(
@@ -196,7 +196,7 @@ describe('who serves a tool', () => {
     expect(results[1]).toMatchObject({ kind: 'upstream_unavailable', message: 'far does not say which tools it has' });
   });
 
-  test('a caller cannot make a call something else by calling it something else', async () => {
+  test('kind, effect and evidence of a call are those of the mounted tool, whatever the caller claims', async () => {
     const tools = countingTools({ send: { effect: 'send' } });
     const t = await openTestGateway({ rules: '- { id: all, then: allow }', tools: [tools] });
     const room = await t.room({ persona: { autonomy_tier: 'shadow' } });

@@ -81,7 +81,7 @@ describe('rewritten arguments', () => {
     expect(call).toMatchObject({ input_hash: sha256('{"to":"dee"}'), metadata: { verdict: 'escalate' } });
   });
 
-  test('come with the yes to the client that runs the act itself', async () => {
+  test('come with the yes to an agent that runs the act itself', async () => {
     const engines = [saying({ verdict: 'escalate', reason: 'look at this', arguments: { to: 'dee' } })];
     const answers: Answer[] = [];
     const { t, task } = await play(

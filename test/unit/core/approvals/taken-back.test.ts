@@ -67,7 +67,7 @@ describe('the caller takes the question back', () => {
   });
 });
 
-test('a question is nobody’s as soon as the work is asked to stop, however long it takes to', async () => {
+test('a question is closed as soon as the work is asked to stop, however long it takes to stop', async () => {
   const mayStop = latch();
   const { t, task } = await asking({
     settings: { graceMs: 60_000 },

@@ -142,7 +142,7 @@ describe('a merge', () => {
   });
 });
 
-test('who changes a branch cannot say that it has ended, or whose fork it is', async () => {
+test('a change of a branch cannot end it, or say whose fork it is', async () => {
   const life = await openLife();
   const fork = await forkOf(life, await life.session());
   const metadata = { ended_as: 'merged', forked_session_id: 'session_x', a: 1 };

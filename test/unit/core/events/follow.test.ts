@@ -41,7 +41,7 @@ test('nothing is opened before the first look, and leaving the loop leaves it', 
   expect(await events.next()).toEqual({ value: undefined, done: true });
 });
 
-test('the client that leaves while it is being opened leaves nothing open', async () => {
+test('a follower that leaves while its stream is being opened leaves nothing open', async () => {
   const { events, steps } = scene([event('1')]);
   const first = events.next();
   await events.return?.();

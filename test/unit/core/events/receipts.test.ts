@@ -290,7 +290,7 @@ describe('tampering with the file', () => {
     });
   });
 
-  test('records that changed places are distinguished', async () => {
+  test('records that changed places are found, and the first is named', async () => {
     const { life, stored } = await threeReceipts();
     const [, second, third] = stored as [StoredReceipt, StoredReceipt, StoredReceipt];
     const swap = (position: number, id: string, { receipt, hash }: StoredReceipt) =>

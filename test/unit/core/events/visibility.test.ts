@@ -73,7 +73,7 @@ async function story() {
 }
 
 describe('what is shown', () => {
-  test('public to the client that does not ask, whatever their scopes; internal to those who ask and may', async () => {
+  test('public content to a caller that asks for no more, whatever its scopes; internal content to one that asks for it and may see it', async () => {
     const { life, session, task } = await story();
     for (const actor of [ana, asking, { ...ana, kind: 'system' as const }]) {
       const shown = await everything(life, actor, session, task);

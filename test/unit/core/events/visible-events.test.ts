@@ -72,7 +72,7 @@ test('pages go on from a cursor, and a page reads a page', async () => {
   expect(paged).toEqual(whole);
 });
 
-test('the client that sees most of it reads it straight through', async () => {
+test('a caller that sees most of the log reads it straight through', async () => {
   const { at, mine, events } = await scene();
   const rest = (await at.all()).filter(({ workspace_id }) => workspace_id && !mine.includes(workspace_id));
   expect((await events(other)).map(({ id }) => id)).toEqual(rest.map(({ id }) => id));

@@ -64,7 +64,7 @@ describe('values it knows', () => {
     expect(redactor.text('<abc?token=xyz;end>')).toBe('<[redacted: known secret]>');
   });
 
-  test('a thousand are distinguished', () => {
+  test('one of a thousand known values is found, and a similar text is left alone', () => {
     const redactor = createRedactor();
     for (let n = 0; n < 1_000; n += 1) redactor.learn(`sec-ret-${n}-value`);
     expect(redactor.text('a sec-ret-999-value, a sec-ret-1000-value')).toBe(

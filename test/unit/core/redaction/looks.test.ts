@@ -1,4 +1,4 @@
-/** Secrets reported by their looks, and prose that only looks a little like one. */
+/** Secrets recognized by their looks, and prose that only looks a little like one. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createRedactor } from '../../../../src/core/redaction/redact.ts';
@@ -8,7 +8,7 @@ import { findSecrets, SUSPICIOUS } from '../../../../src/core/redaction/secret-s
 const JWT = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbmEifQ.c2lnbmF0dXJlLWJ5dGVz';
 const PEM = '-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1h\n-----END PRIVATE KEY-----';
 
-describe('secrets reported by their looks', () => {
+describe('secrets recognized by their looks', () => {
   const found: readonly [string, string][] = [
     ['call with Bearer canary-secret-value now', 'call with Bearer [redacted: bearer token] now'],
     ['bearer bearer abcdef123', 'bearer bearer [redacted: bearer token]'],

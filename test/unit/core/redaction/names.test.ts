@@ -1,4 +1,4 @@
-/** Secrets reported by the name they stand under, and names that only sound like it. */
+/** Secrets recognized by the name they stand under, and names that only sound like it. */
 import { describe, expect, test } from 'vitest';
 import { createRedactor } from '../../../../src/core/redaction/redact.ts';
 

@@ -142,7 +142,7 @@ describe('an exact replay', () => {
     expect(await usage()).toEqual(before);
   });
 
-  test('is refused while the source still runs, and by the client that may not see it', async () => {
+  test('is refused while the source still runs, and to a caller that may not see it', async () => {
     const life = await openLife({ backends: [scripted('one', ({ signal }) => stopped(signal))] });
     const { id } = await life.submit(await life.session());
     expect(await faultOf(replay(life, id))).toMatchObject({ kind: 'conflict' });

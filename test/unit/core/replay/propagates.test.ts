@@ -400,7 +400,7 @@ describe('values that are not public', () => {
     expect(await run(open, 'receipt_only')).not.toContain(canary);
     expect(await run(closed, 'public')).not.toContain(canary);
     expect(await run(closed, 'receipt_only')).toContain(`"artifact_id":"${closed}"`);
-    // The client that may not read it cannot have it read to them.
+    // A caller that may not read the artifact cannot have a replay read it.
     const restricted = { ...ana, scopes: ['tasks:write', 'tasks:read', 'artifacts:read'] };
     const override = { [key]: { kind: 'mcp_tool_return' as const, artifact_id: closed } };
     const refused = life.do('task.replay', { task_id: id, mode: 'with_overrides', override }, { actor: restricted });

@@ -16,7 +16,7 @@ type Look = {
   fail(cause: unknown): void;
 };
 
-/** A log that says what it is asked to say to the client that looks. */
+/** A log that gives each follower the events a test tells it to. */
 function fakeLog() {
   const looks: Look[] = [];
   const follow: Store['follow'] = ({ stream, after }, signal) => {

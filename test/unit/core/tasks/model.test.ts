@@ -364,7 +364,7 @@ const life = fc.array(
   { minLength: 6, maxLength: 40, size: 'max' },
 );
 
-/** Reported something, given a moment to begin, and then the gateway goes. */
+/** The agent is told something and given a moment to begin, and then the gateway goes. */
 function storm([orders, end]: [Op[], Op]): readonly Op[] {
   return [...orders, { op: 'breathe', ms: 4 }, end];
 }

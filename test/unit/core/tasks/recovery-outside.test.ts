@@ -71,7 +71,7 @@ describe('calls that came through a process that was killed', () => {
   });
 });
 
-test('an agent that cannot go on is ended by the client that finds its work, one that can is left to its own gateway', async () => {
+test('work of an agent that cannot go on is ended by the gateway that finds it; work of one that can is left to its own gateway', async () => {
   const working = (name: string, resume: boolean) => ({
     ...scripted(name, async ({ sink, signal }) => {
       void sink.act({ kind: 'tool', tool: 'slow', tool_call_id: 'running' }).catch(() => {});

@@ -1,4 +1,4 @@
-/** An end is one commit and stays: outcome, receipt and last event together, the client that else wants to end it. */
+/** An end is one commit and stays: outcome, receipt and last event together, however many want to end it. */
 import { describe, expect, test } from 'vitest';
 import type { CoreEvent } from '../../../../src/model/events.ts';
 import type { Outcome, Task } from '../../../../src/model/resources.ts';
@@ -11,7 +11,7 @@ const TERMINAL = ['COMPLETED', 'FAILED', 'CANCELED'];
 const locationOf = ({ id }: CoreEvent) => Number(id.slice(4));
 
 describe('the end', () => {
-  test('outcome, receipt and terminal event are one commit, and the client that sees the event can read the rest', async () => {
+  test('outcome, receipt and terminal event are one commit, and a reader that sees the event can read the rest', async () => {
     const life = await openLife({ backends: [scripted('one', async ({ sink }) => sink.emit(text('hm')))] });
     const { store, bridge } = life.runtime;
     const sessions = await Promise.all(Array.from({ length: 10 }, () => life.session()));

@@ -36,7 +36,7 @@ describe('one at a time in a session', () => {
     }
   });
 
-  test('order holds while tasks end, the client that accepted them', async () => {
+  test('order holds while tasks end, whichever gateway accepted them', async () => {
     const dir = await freshDir();
     const quick = () => scripted('one', async () => new Promise((resolve) => setTimeout(resolve, Math.random() * 3)));
     const [one, two] = [await openLife({ dir, backends: [quick()] }), await openLife({ dir, backends: [quick()] })];

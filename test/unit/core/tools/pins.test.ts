@@ -129,7 +129,7 @@ test('pins are the log’s: another process refuses what this one has never seen
   expect(other.calls).toEqual([]);
 });
 
-test('a line, a signal and attributes reach the client that runs the call; a rule may speak of them', async () => {
+test('request context, signal and attributes reach the backend that runs the call; a rule may match attributes', async () => {
   const { tools, calls } = backend({ attributes: (tool, session) => ({ tool_says: tool, tainted: session !== '' }) });
   const rules =
     '- { id: clean, when: { attributes: { tainted: true }, arguments: { to: out } }, then: block, say: tainted }';

@@ -1,4 +1,4 @@
-/** Tools of several servers: found by name without reading everything, and listed anew only when a person says something else. */
+/** Tools of several servers: found by name without reading everything, and listed anew only when a server has other tools. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createTools } from '../../../../src/core/tools/catalog.ts';
 import type { Skill } from '../../../../src/model/resources.ts';

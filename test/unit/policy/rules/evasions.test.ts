@@ -165,7 +165,7 @@ describe('no-wiping of docs/rules.md', () => {
     });
   });
 
-  test.each(UNTELLABLE)('%j cannot be reported, and asks', (command) => {
+  test.each(UNTELLABLE)('what %j does cannot be known, so it asks', (command) => {
     expect(['block', 'escalate']).toContain(judge({ tool: 'Bash', effect: 'execute', arguments: { command } }).verdict);
   });
 

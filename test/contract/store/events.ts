@@ -1,4 +1,4 @@
-/** What the stories are told with: events, receipts, random histories, and eyes for streams. */
+/** Events, receipts and random histories for the tests of a store, and readers that collect its streams. */
 import fc from 'fast-check';
 import { type CoreEvent, type EventDraft, vendorEvent } from '../../../src/model/events.ts';
 import type { Fault } from '../../../src/model/faults.ts';
