@@ -18,11 +18,9 @@ import {
   type Sink,
   type Work,
 } from '../../../src/index.ts';
-import { remoteDecided } from '../../../src/transport/outbound/remote-decisions.ts';
 import { proofOf } from '../../../src/transport/outbound/remote-work.ts';
 import { within } from '../../../src/transport/sse/silence.ts';
 import { textPart, wireMessage } from '../translate.ts';
-import { type ActivityUpdate, createActivity, cursorOf, hasActivity } from './activity.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
 import { endOf, isLeaving, isOver, isWaiting, whenStopped } from './end.ts';
 import { isPassing, NotKnown, NotReached, unwrapped, wasNeverSent } from './faults.ts';
@@ -31,6 +29,7 @@ import type { Connection } from './peer/connect.ts';
 import type { Hooks } from './push-receiver.ts';
 import { type ApprovedCall, settle } from './questions.ts';
 import { createUpdateReader, type ReadStep, type Standing } from './read-updates.ts';
+import { createActivityRecord } from './record-activity.ts';
 import { findAgain, messageIdOf, optionsFor, requestOf, withBytes } from './send.ts';
 import { toWireInput } from './translate.ts';
 import { createWaiting } from './wait.ts';
@@ -67,19 +66,12 @@ export async function hand(run: RunDeps): Promise<End> {
   });
   const over = new AbortController();
   const waiting = createWaiting({ settings, deps, connection, hooks, taskId: work.task.id });
-  const activity = createActivity();
-  /** Our position in the peer's log, when it reports one; and the questions it accepted our answers to. */
-  let cursor: string | undefined;
-  const answered = new Set<string>();
+  const activity = createActivityRecord(run, reader, over.signal);
   /** Calls that were approved here, and whose end a peer without the activity extension does not report. */
   const approved: ApprovedCall[] = [];
   const files = new Set<string>();
-  let releasing: NodeJS.Timeout | undefined;
   let accepted = false;
   let reached = performance.now();
-  let lost = false;
-  /** The peer's stream was read to its end. */
-  let whole = false;
 
   async function perform(steps: readonly ReadStep[]): Promise<void> {
     for (const step of steps) {
@@ -98,54 +90,11 @@ export async function hand(run: RunDeps): Promise<End> {
     await sink.artifact(file);
   }
 
-  /** A call request that is followed by nothing for a while has no question. */
-  function releaseLater(): void {
-    clearTimeout(releasing);
-    releasing = setTimeout(() => {
-      if (!over.signal.aborted && !isWaiting(reader.standing)) record(activity.rest()).catch(() => {});
-    }, settings.pollMs);
-  }
-
-  async function record(updates: readonly ActivityUpdate[]): Promise<void> {
-    for (const each of updates) {
-      const facts =
-        each.do === 'emit'
-          ? [each.fact]
-          : remoteDecided(settings.name, each.decision, answered.has(each.decision.ask_id ?? ''));
-      for (const fact of facts) await sink.emit(fact);
-    }
-  }
-
-  /** Reads the activity that no stream delivered because none was open: up to this event, or to the end. */
-  async function fill(upTo?: string, until: AbortSignal = over.signal): Promise<void> {
-    const { taskId } = reader.standing ?? {};
-    if (!taskId || !cursor || !connection.extensions.has(EXTENSIONS.activity)) return;
-    const limit = anySignal([until, AbortSignal.timeout(settings.requestMs)]);
-    try {
-      const options = { ...optionsFor(connection, cursor), signal: limit };
-      for await (const said of client.resubscribeTask({ id: taskId, tenant: '' }, options)) {
-        await record(activity.take(said));
-        cursor = cursorOf(said) ?? cursor;
-        if (upTo && cursor >= upTo) return;
-      }
-    } catch (cause) {
-      if (until.aborted) throw cause;
-      deps.log.warn({ err: cause, peer: settings.name }, 'a peer did not tell what it did in between');
-      lost = true;
-    }
-  }
-
   async function take(said: StreamResponse): Promise<void> {
     reached = performance.now();
-    const at = cursorOf(said);
-    // A stream that was opened again begins later than the last one ended.
-    if (said.payload?.$case === 'task' && cursor && at && at > cursor) await fill(at);
-    cursor = at ?? cursor;
-    await record(activity.take(said));
+    await activity.before(said);
     await perform(reader.take(said));
-    if (!hasActivity(said) && !isWaiting(reader.standing)) await record(activity.rest());
-    if (at && isOver(reader.standing)) whole = true;
-    if (hasActivity(said)) releaseLater();
+    await activity.after(said);
     if (!accepted && (reader.standing || reader.bare)) {
       accepted = true;
       if (reader.standing?.contextId) run.gotContext(reader.standing.contextId);
@@ -329,14 +278,14 @@ export async function hand(run: RunDeps): Promise<End> {
     let refused: unknown;
     // Without its task id the answer would be new work, which no decision allowed.
     if (!taskId) throw new Fault('upstream_unavailable', 'the peer asked without giving the task a name');
-    if (askId) answered.add(askId);
+    if (askId) activity.answered.add(askId);
     try {
       await send(parts, `${work.task.id}.answer.${digest(mark).slice(7, 19)}`, taskId);
     } catch (cause) {
       // The peer's own side may have answered first; if the peer still waits, it rejects this answer.
       if (!(cause instanceof A2AError)) throw cause;
       refused = cause;
-      if (askId) answered.delete(askId);
+      if (askId) activity.answered.delete(askId);
       await look();
     }
     const { standing } = reader;
@@ -396,8 +345,7 @@ export async function hand(run: RunDeps): Promise<End> {
     try {
       await lookOnce(settings.cancelMs);
       if (!isOver(reader.standing)) return;
-      if (!whole) await fill(undefined, limit);
-      await record(activity.rest());
+      await activity.finish(limit);
       await handoff('failed', proofOf(reader.receipt, reference));
     } catch (cause) {
       deps.log.warn({ err: cause, peer: settings.name }, 'a peer did not say what it stopped');
@@ -435,8 +383,7 @@ export async function hand(run: RunDeps): Promise<End> {
       if (standing && isWaiting(standing)) await ask(standing);
       else await follow();
     }
-    if (reader.standing && !whole) await fill();
-    await record(activity.rest());
+    await activity.finish(over.signal);
     await perform(reader.end());
     await notTaken(await run.inbox.close(), 'the work was over before the message could be given');
     const end = endOf(reader);
@@ -451,7 +398,7 @@ export async function hand(run: RunDeps): Promise<End> {
       end.state === 'COMPLETED' ? 'completed' : end.failure?.code === REJECTED_CODE ? 'rejected' : 'failed',
       proof,
     );
-    return { ...end, not_reported: lost ? [REPORTED_ONLY, LOST] : [REPORTED_ONLY] };
+    return { ...end, not_reported: activity.lost ? [REPORTED_ONLY, LOST] : [REPORTED_ONLY] };
   } catch (cause) {
     if (signal.aborted) {
       if (!isLeaving(signal)) await lastWord(reference);
@@ -463,7 +410,7 @@ export async function hand(run: RunDeps): Promise<End> {
     await handoff(accepted ? 'failed' : 'rejected');
     throw unwrapped(cause, settings);
   } finally {
-    clearTimeout(releasing);
+    activity.close();
     stopping.close();
     waiting.close();
     over.abort();

@@ -15,11 +15,11 @@ import {
 } from '../../../src/index.ts';
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import { outgoingTrace } from '../../../src/transport/outbound/trace-context.ts';
-import { toDiscoverResult, toModernOutcome, wantedCapabilities } from '../compat/convert.ts';
-import { createLegacyView, listenTo } from '../compat/modern-as-legacy.ts';
+import { createModernView } from '../compat/legacy-as-modern.ts';
+import { createLegacyView } from '../compat/modern-as-legacy.ts';
 import { type UpstreamConfig, upstreamSettings } from '../config.ts';
 import { serverFrameTrouble } from '../frame-rules.ts';
-import { type FrameOutcome, failed, metaOf, type Notice, outcomeOf, type Request } from '../frames.ts';
+import { type FrameOutcome, failed, type Notice, outcomeOf, type Request } from '../frames.ts';
 import { announcing, unansweredBy } from '../gateways.ts';
 import { paramHeaders } from '../header-values.ts';
 import { isMcpRequestContext, type McpRequestContext } from '../request-context.ts';
@@ -31,6 +31,7 @@ import { createEras } from './eras.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
 import { SessionRefused } from './legacy-session.ts';
 import { createModernPeer } from './modern-peer.ts';
+import { createCatalogReader } from './read-catalog.ts';
 import { createResponseTimeout, type ResponseTimeout, unlessStopped } from './timeout.ts';
 import { createToolCatalog } from './tool-catalog.ts';
 import { CLIENT_INFO, type Transport, transportFor } from './transport/create-transport.ts';
@@ -72,12 +73,27 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     supported: view.tasks,
   });
   const tasks = createTaskEras(legacy, (tool) => taskSupport(catalog.tool(tool)));
+  /** A program that was started for one session may have tools of its own; a server over HTTP has the same ones for all sessions. */
+  const sourceOf = (key: string) => (transport.kind === 'stdio' ? key : 'legacy');
+  const modernView = createModernView({
+    legacy,
+    tasks,
+    observe: (method, params, outcome, context) => observe(method, params, outcome, sourceOf(legacy.keyOf(context))),
+  });
   legacy.onChange(noted);
   legacy.onGone((key) => catalog.gone(sourceOf(key)) && watching.changed('tools'));
   const watching = createWatching(listenForChanges);
-
-  /** A program that was started for one session may have tools of its own; a server over HTTP has the same ones for all sessions. */
-  const sourceOf = (key: string) => (transport.kind === 'stdio' ? key : 'legacy');
+  const refresh = createCatalogReader({
+    settings,
+    catalog,
+    eras,
+    legacy,
+    view,
+    exchange,
+    background: backgroundContext,
+    sourceOf,
+    changed: () => watching.changed('tools'),
+  });
 
   function noted(frame: Notice, key?: string): void {
     if (frame.method === 'notifications/tools/list_changed') {
@@ -207,7 +223,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     const found = eras.of(context);
     const era = found instanceof Promise ? await timeout.during(unlessStopped(found, timeout.signal)) : found;
     if (era === 'modern') return await talkModern(method, params, context, timeout);
-    if (context.era === 'modern') return await converted(method, params, context, timeout);
+    if (context.era === 'modern') return await modernView.answer(method, params, context, timeout);
     try {
       return await talkLegacy(method, params, context, timeout);
     } catch (thrown) {
@@ -228,40 +244,6 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     const own = await view.answer(method, params, context, timeout);
     const task = own ?? (await legacyTasks.answer(method, params, context, timeout));
     return task ?? (await callModern(method, params, context, timeout));
-  }
-
-  /** A legacy server, for a modern caller. */
-  async function converted(
-    method: string,
-    params: JsonObject,
-    context: McpRequestContext,
-    timeout: ResponseTimeout,
-  ): Promise<FrameOutcome> {
-    const session = await legacy.of(context, timeout);
-    if (method === 'server/discover') return { result: toDiscoverResult(session.about) };
-    if (method === 'subscriptions/listen') {
-      const { resourceSubscriptions: uris } = isObject(params.notifications) ? params.notifications : {};
-      for (const uri of Array.isArray(uris) ? uris : []) {
-        await legacy.call('resources/subscribe', { uri }, context, timeout);
-      }
-      return await listenTo((notify) => session.onChange(notify), params, context, timeout.signal);
-    }
-    const meta = metaOf(params);
-    const filtered: McpRequestContext = {
-      ...context,
-      notify: (notice) => wantedCapabilities(notice, meta) && context.notify(notice),
-    };
-    const task = await tasks.answer(
-      method,
-      { ...plain(params), ...answersIn(params) },
-      filtered,
-      timeout,
-      session.about,
-    );
-    if (task) return task;
-    const outcome = await legacy.call(method, plain(params), filtered, timeout);
-    observe(method, params, outcome, sourceOf(legacy.keyOf(context)));
-    return toModernOutcome(method, outcome, session.about);
   }
 
   async function talkLegacy(
@@ -326,55 +308,6 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     const made = toAttributes(tool, settings);
     if (tool) attributes.set(tool, made);
     return made;
-  }
-
-  let pendingList: Promise<void> | undefined;
-  function refresh(): Promise<void> {
-    pendingList ??= readCatalog().finally(() => {
-      pendingList = undefined;
-    });
-    return pendingList;
-  }
-
-  /** Reads all pages, through an open session where there is one. */
-  async function readCatalog(): Promise<void> {
-    const context = backgroundContext();
-    const signal = AbortSignal.timeout(settings.startMs + settings.timeoutMs);
-    const all: Json[] = [];
-    const wanted = catalog.stale();
-    const found = wanted === 'modern' ? undefined : legacy.any(wanted);
-    const session = await found?.session;
-    for (let cursor: Json | undefined, pages = 0; pages < MOST_PAGES; pages += 1) {
-      const params = cursor === undefined ? {} : { cursor };
-      const timeout = createResponseTimeout(signal, settings.timeoutMs, settings.longestMs);
-      const outcome = session
-        ? await session.call('tools/list', params, context, timeout).finally(() => timeout.end())
-        : await exchange('tools/list', params, context, signal);
-      // A server without tools has prompts or resources.
-      if ('error' in outcome && outcome.error.code === CODES.methodNotFound) break;
-      if ('error' in outcome) throw new RpcError({ code: outcome.error.code, message: outcome.error.message });
-      const { tools, nextCursor } = outcome.result;
-      all.push(...(Array.isArray(tools) ? tools : []));
-      if (nextCursor === undefined || nextCursor === null) break;
-      cursor = nextCursor;
-    }
-    const news = catalog.mayBeTasks(!session && (await makesTasks(context, signal)));
-    const modernly = !found && (await eras.of(context)) === 'modern';
-    const source = modernly ? 'modern' : sourceOf(found?.key ?? legacy.keyOf(context));
-    const changed = catalog.update(source, all, true);
-    // Its session has ended, so nothing more is to be read there.
-    const less = wanted !== undefined && wanted !== source && catalog.gone(wanted);
-    if (changed || less || news) watching.changed('tools');
-  }
-
-  /** Whether a modern server makes tasks of calls. False when that cannot be found out. */
-  async function makesTasks(context: McpRequestContext, signal: AbortSignal): Promise<boolean> {
-    if ((await eras.own()) !== 'modern') return false;
-    const timeout = createResponseTimeout(signal, settings.timeoutMs, settings.longestMs);
-    return await view
-      .supportsTasks(context, timeout)
-      .catch(() => false)
-      .finally(() => timeout.end());
   }
 
   return {
@@ -463,7 +396,6 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   };
 }
 
-const MOST_PAGES = 100;
 const NO_REQUESTS = 'a server makes no requests in this revision';
 
 /** A context without a client to ask: for the gateway's own requests, and for callers of other protocols. */
@@ -498,18 +430,4 @@ function toCallParams(params: JsonObject, tool: string, args: JsonObject): JsonO
 /** Whether calls of a tool can be tasks, as 2025-11-25 declares it. */
 function taskSupport(tool: JsonObject | undefined): Json | undefined {
   return isObject(tool?.execution) ? tool.execution.taskSupport : undefined;
-}
-
-/** Only requests about a task carry answers in this member. */
-function answersIn({ taskId, inputResponses }: JsonObject): JsonObject {
-  return taskId !== undefined && inputResponses !== undefined ? { inputResponses } : {};
-}
-
-/** The params without members that only the modern era has. */
-function plain(params: JsonObject): JsonObject {
-  const { inputResponses: _i, requestState: _r, _meta, ...rest } = params;
-  const meta = Object.fromEntries(
-    Object.entries(isObject(_meta) ? _meta : {}).filter(([key]) => !key.startsWith('io.modelcontextprotocol/')),
-  );
-  return Object.keys(meta).length > 0 ? { ...rest, _meta: meta } : rest;
 }
