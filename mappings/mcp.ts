@@ -136,9 +136,6 @@ export function methodRow(method: string): McpFrameRow | undefined {
 /** Requests that a modern server may answer with questions; a client does not expect them in the answer to any other. */
 export const MAY_ASK: readonly McpMethod[] = ['tools/call', 'prompts/get', 'resources/read'];
 
-/** What the door asks a backend for a tool that its server does not list. Never on a wire: see `client/unknown-tool.ts`. */
-export const UNKNOWN_TOOL = 'dev.tollbridge/unknown_tool';
-
 /** The row of a server's request to a client; undefined for every other method. */
 export function inputRow(method: string): McpFrameRow | undefined {
   return ASKED_BY_SERVERS.get(method);

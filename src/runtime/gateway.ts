@@ -148,8 +148,9 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     if (console)
       opened.unshift(await consoleDoor({ http: deps.http, log: logger, clock: systemClock, services }).open(bridge));
     const { url } = listens ? await http.listen() : http;
-    // Servers start before the first client asks for their tools; nobody waits for them here.
-    if (listens && doors.includes('mcp'))
+    // Servers start before the first client asks for their tools, unless few programs may run: then their places are for calls.
+    const { children = Number.POSITIVE_INFINITY } = config.limits;
+    if (listens && doors.includes('mcp') && children >= PROGRAMS_PER_SERVER * Object.keys(config.tools).length)
       void bridge.tools(actor).catch((cause) => logger.warn({ err: cause }, 'tools could not be listed'));
     const reachable = http.url;
     const linkTo = (name: string, ask: string) => `${reachable}${LINK_PATH}/${links.token(name, ask)}`;
@@ -275,6 +276,9 @@ async function witnessesOf({ witness }: Config, secret: Deps['secret']): Promise
     }),
   );
 }
+
+/** One that lists tools, and one for each of a few clients. */
+const PROGRAMS_PER_SERVER = 4;
 
 const NO_EXPORTER =
   'telemetry.traces needs packages that are not here: npm install @opentelemetry/exporter-trace-otlp-http @opentelemetry/resources @opentelemetry/sdk-trace';

@@ -3,7 +3,7 @@
  * tool definitions are pinned, and its annotations are believed only where the configuration says so.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { CHANGES, CODES, methodRow, UNKNOWN_TOOL } from '../../../mappings/mcp.ts';
+import { CHANGES, CODES, methodRow } from '../../../mappings/mcp.ts';
 import {
   asFault,
   type Deps,
@@ -35,7 +35,6 @@ import { createResponseTimeout, type ResponseTimeout, unlessStopped } from './ti
 import { createToolCatalog } from './tool-catalog.ts';
 import { CLIENT_INFO, type Transport, transportFor } from './transport/create-transport.ts';
 import type { Opened, Unasked, Wire } from './transport/transport.ts';
-import { askUnknownTool } from './unknown-tool.ts';
 import { createWatching } from './watch-changes.ts';
 
 type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids' | 'refused'>;
@@ -443,10 +442,6 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
           trace,
           transport.kind === 'stdio',
         );
-        if (method === UNKNOWN_TOOL) {
-          const call = (about: JsonObject) => exchange('tools/call', about, context, signal);
-          return (await askUnknownTool({ ...context.params, ...asked }, call)) as JsonObject;
-        }
         const ours = await context.tasks?.answer(method, asked);
         return (ours ?? (await exchange(method, asked, context, signal))) as JsonObject;
       } catch (thrown) {

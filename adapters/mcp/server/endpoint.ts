@@ -3,7 +3,7 @@
  * is decided, logged and forwarded unchanged. No protocol state is kept here.
  */
 
-import { CODES, methodRow, UNKNOWN_TOOL } from '../../../mappings/mcp.ts';
+import { CODES, methodRow } from '../../../mappings/mcp.ts';
 import {
   type Accepted,
   type ActResult,
@@ -224,12 +224,10 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       // The tool may be new, or exist for this session only: the server is asked for its list once.
       const context = contextFor(request, caller, running);
       await pass('tools/list', {}, caller, { ...context, params: {} }, running.signal);
-      return await attempt(calling).catch(async (again) => {
+      return await attempt(calling).catch((again) => {
         const late = asFault(again);
-        if (late.kind !== 'not_found') return unable(late);
-        return await pass(UNKNOWN_TOOL, { name }, caller, context, running.signal).catch(() =>
-          failed(CODES.invalidParams, `Unknown tool: ${name}`),
-        );
+        // As servers of the official SDKs answer. The server is not asked: it may take any name, and nothing crosses undecided.
+        return late.kind === 'not_found' ? failed(CODES.invalidParams, `Unknown tool: ${name}`) : unable(late);
       });
     }
   }
