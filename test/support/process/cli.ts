@@ -76,7 +76,7 @@ export function program(args: readonly string[], options: StartOptions = {}): St
   return started;
 }
 
-/** For hooks, which are no part of a test: whoever starts it stops it. */
+/** For hooks, which are no part of a test: what starts it stops it. */
 export function startProgram(args: readonly string[], options: StartOptions = {}): Started {
   const { npm_command: _, ...env } = process.env;
   const command = [process.execPath, PROGRAM, ...args];
