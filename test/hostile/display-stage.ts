@@ -2,14 +2,14 @@
  * A gateway and a relay of the built program on one data directory, with an upstream that writes down every act it sees, a
  * channel that takes webhooks, and keys for someone who may answer and someone who may only look.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Contact, checkActs, forgetLogs, readContacts } from '../support/oracle/oracle.ts';
-import { announced, PROGRAM, type Said } from '../support/process/cli.ts';
+import { type Said, type StartedGateway, startGateway, startProgram } from '../support/process/cli.ts';
 import { type Spoken, startSpeaking } from '../support/process/stdio-process.ts';
 import type { End } from '../support/wire/line-end.ts';
 
@@ -74,26 +74,19 @@ export async function openStage(): Promise<Stage> {
   const hook = `http://127.0.0.1:${(channel.address() as AddressInfo).port}/hook`;
   writeFileSync(config, configuration(hook));
 
-  const env = { ...process.env, TOLLBRIDGE_SECRET_duty: 'a key of the duty channel' };
+  const env = { TOLLBRIDGE_SECRET_duty: 'a key of the duty channel' };
   const common = ['--data', data, '--config', config];
   const children: ChildProcess[] = [];
-  const start = (words: readonly string[]) => {
-    const child = spawn(process.execPath, [PROGRAM, ...common, ...words], { stdio: 'pipe', env });
-    children.push(child);
-    return child;
+  const start: typeof startProgram = (words, options) => {
+    const started = startProgram(words, options);
+    children.push(started.child);
+    return started;
   };
 
   function command(...words: readonly string[]): Promise<Said> {
-    const child = start(words);
-    const said = { out: '', err: '' };
-    child.stdout?.on('data', (chunk) => {
-      said.out += chunk;
-    });
-    child.stderr?.on('data', (chunk) => {
-      said.err += chunk;
-    });
-    child.stdin?.end();
-    return new Promise((done) => child.once('close', (code) => done({ code: code ?? -1, ...said })));
+    const { child, ended } = start([...common, ...words], { env });
+    child.stdin.end();
+    return ended;
   }
 
   async function key(name: string, ...words: readonly string[]): Promise<string> {
@@ -102,10 +95,9 @@ export async function openStage(): Promise<Stage> {
     return String(made.token ?? made.key ?? made.secret);
   }
 
-  let gateway: { readonly child: ChildProcess; readonly url: string; readonly token: string };
+  let gateway: StartedGateway;
   async function serve(): Promise<void> {
-    const child = start(['serve', '--port', '0', '--json']);
-    gateway = { child, ...(await announced(child)) };
+    gateway = await startGateway(common, { env, start });
   }
 
   const approver = await key('approver', '--for', 'approver');
@@ -115,10 +107,7 @@ export async function openStage(): Promise<Stage> {
 
   const clients = new Set<ChildProcess>();
   const speaks = (words: readonly string[], ownClient = false) => {
-    const spoken = startSpeaking([...common, ...words], {
-      env: { TOLLBRIDGE_SECRET_duty: 'a key of the duty channel' },
-      ownClient,
-    });
+    const spoken = startSpeaking([...common, ...words], { env, ownClient });
     children.push(spoken.child);
     if (ownClient) clients.add(spoken.child);
     return spoken;
@@ -173,10 +162,8 @@ export async function openStage(): Promise<Stage> {
     holding: (text) => filesBelow(data).filter((file) => readFileSync(file).includes(text)),
     kept: () => filesBelow(join(data, 'pending-acts')),
     async restart() {
-      const { child } = gateway;
-      const over = new Promise((done) => child.once('close', done));
-      child.kill('SIGKILL');
-      await over;
+      gateway.child.kill('SIGKILL');
+      await gateway.ended;
       await serve();
     },
     async close() {

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/model/schema.ts';
 import { readEvents } from '../support/oracle/oracle.ts';
-import { aDirectory, announced, program } from '../support/process/cli.ts';
+import { aDirectory, startGateway } from '../support/process/cli.ts';
 
 const MIB = 1024 * 1024;
 const SERVER = fileURLToPath(new URL('../support/upstreams/big-server.mjs', import.meta.url));
@@ -37,9 +37,10 @@ async function serving(config: string, shell = '', ...others: string[]): Promise
   const rules = 'rules:\n  - { id: all, when: { tool: big }, then: allow }\n';
   const tools = ['box', ...others].map((name) => `${name}: { mcp: { command: ${server} } }`);
   await writeFile(file, `demo: false\ntools: { ${tools.join(', ')} }\n${rules}${config}`);
-  const args = ['--config', file, '--data', join(dir, 'data'), 'serve', '--port', '0', '--json'];
-  const { child, ended } = program(args, { cwd: dir, ...(shell && { shell }) });
-  const { url, token } = await announced(child);
+  const { child, ended, url, token } = await startGateway(['--config', file, '--data', join(dir, 'data')], {
+    cwd: dir,
+    ...(shell && { shell }),
+  });
   const meta = {
     'io.modelcontextprotocol/protocolVersion': REVISION,
     'io.modelcontextprotocol/clientCapabilities': {},

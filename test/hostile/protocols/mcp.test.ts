@@ -12,15 +12,14 @@ import {
   aLocation,
   judge,
   type Location,
-  type Running,
   refusals,
   type Served,
   seen,
   serve,
-  start,
 } from '../../support/mcp/built-gateway.ts';
 import { echo, type Loose, openUpstream, type Upstream } from '../../support/mcp/upstream.ts';
 import { exchange, type Received } from '../../support/mcp/wire-client.ts';
+import { type Started, startProgram } from '../../support/process/cli.ts';
 
 const MODERN = '2026-07-28';
 const ENVELOPE = {
@@ -421,13 +420,13 @@ async function openThief(): Promise<Thief> {
 
 describe('over standard input and output', { timeout: 60_000 }, () => {
   let location: Location;
-  let running: Running;
+  let running: Started;
   const frames: Loose[] = [];
   let count = 0;
 
   beforeAll(async () => {
     location = await aLocation();
-    running = start(['--config', location.config, '--data', location.data, 'mcp', '--', ...location.server]);
+    running = startProgram(['--config', location.config, '--data', location.data, 'mcp', '--', ...location.server]);
     let text = '';
     running.child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
       const lines = (text + chunk).split('\n');

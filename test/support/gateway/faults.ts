@@ -1,4 +1,4 @@
-/** Literals and faults for the tests of the model. */
+/** Literals for the tests of the model, and the faults that a call or a promise ends with. */
 import { Fault } from '../../../src/model/faults.ts';
 
 export const TIME = '2026-02-03T04:05:06.789Z';
@@ -12,4 +12,15 @@ export function faultOf(act: () => unknown): Fault {
     throw thrown;
   }
   throw new Error('nothing was thrown');
+}
+
+/** What a refused promise says is wrong; fails when it is kept. */
+export async function refusalOf(work: Promise<unknown>): Promise<{ kind: string; param: string | undefined }> {
+  try {
+    await work;
+  } catch (thrown) {
+    const { kind, param } = thrown as { kind: string; param: string | undefined };
+    return { kind, param };
+  }
+  throw new Error('it went through');
 }

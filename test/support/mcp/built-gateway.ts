@@ -1,11 +1,10 @@
 /** The built gateway with the instrumented MCP server behind it, and what became of the two. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { checkActs, forgetLogs, readContacts, readEvents } from '../oracle/oracle.ts';
-import { announced, PROGRAM } from '../process/cli.ts';
+import { type StartedGateway, startGateway, startProgram } from '../process/cli.ts';
 
 const SERVER = join(import.meta.dirname, '../upstreams/mcp-server.mjs');
 const RULES = `rules:
@@ -32,40 +31,14 @@ export async function aLocation(more: (location: Omit<Location, 'config'>) => st
   return { ...location, config };
 }
 
-export interface Running {
-  readonly child: ChildProcess;
-  /** Ends it, by its own id. */
-  stop(): Promise<void>;
-}
-
-export function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
-  const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: 'pipe', env: { ...process.env, ...env } });
-  child.stdin?.on('error', () => {});
-  child.stderr?.resume();
-  const gone = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  return {
-    child,
-    async stop() {
-      child.kill('SIGTERM');
-      const late = setTimeout(() => child.kill('SIGKILL'), 10_000);
-      await gone;
-      clearTimeout(late);
-    },
-  };
-}
-
-export interface Served extends Location, Running {
-  readonly url: string;
-  readonly token: string;
-}
+export type Served = Location & StartedGateway;
 
 export async function serve(
   more: (location: Omit<Location, 'config'>) => string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Served> {
   const location = await aLocation(more);
-  const running = start(['--config', location.config, 'serve', '--port', '0', '--json'], env);
-  return { ...location, ...running, ...(await announced(running.child)) };
+  return { ...location, ...(await startGateway(['--config', location.config], { env, start: startProgram })) };
 }
 
 /** How many acts the server has seen. */

@@ -2,7 +2,7 @@
  * Commands as they are typed. `typed` runs one in this process and keeps what it says; `program` starts the built program,
  * for what only a process can show: signals, pipes, exit codes of the whole. Logs to look into are made by the demo's agent.
  */
-import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -56,13 +56,28 @@ export interface Started {
   /** Resolves with the match once the output has it; fails when the program ends without. */
   says(pattern: RegExp): Promise<RegExpExecArray>;
   readonly ended: Promise<Said>;
+  /** Asks it to end, and kills it when it does not. */
+  stop(): Promise<Said>;
 }
 
-export function program(
-  args: readonly string[],
-  /** `shell`: commands that come first, such as `ulimit -n 64`. */
-  options: { cwd?: string; env?: Record<string, string>; shell?: string } = {},
-): Started {
+export interface StartOptions {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Commands that come first, such as `ulimit -n 64`. */
+  readonly shell?: string;
+}
+
+/** Ends with the test, if not before. */
+export function program(args: readonly string[], options: StartOptions = {}): Started {
+  const started = startProgram(args, options);
+  onTestFinished(() => {
+    started.child.kill('SIGKILL');
+  });
+  return started;
+}
+
+/** For hooks, which are no part of a test: what starts it stops it. */
+export function startProgram(args: readonly string[], options: StartOptions = {}): Started {
   const { npm_command: _, ...env } = process.env;
   const command = [process.execPath, PROGRAM, ...args];
   const [file = '', ...rest] = options.shell
@@ -90,12 +105,16 @@ export function program(
       resolve({ code: code ?? (signal ? -1 : 0), ...said });
     });
   });
-  onTestFinished(() => {
-    if (!over) child.kill('SIGKILL');
-  });
   return {
     child,
     ended,
+    async stop() {
+      child.kill('SIGTERM');
+      const late = setTimeout(() => child.kill('SIGKILL'), 10_000);
+      const said = await ended;
+      clearTimeout(late);
+      return said;
+    },
     says: (pattern) =>
       new Promise((resolve, reject) => {
         const look = () => {
@@ -111,24 +130,24 @@ export function program(
   };
 }
 
-/** Where a gateway that was started with `serve --json` listens, and the token it prints. Fails when it ends without. */
-export function announced(child: ChildProcess): Promise<{ readonly url: string; readonly token: string }> {
-  return new Promise((resolve, reject) => {
-    let out = '';
-    let err = '';
-    child.stderr?.on('data', (chunk) => {
-      err += chunk;
-    });
-    child.stdout?.on('data', (chunk) => {
-      out += chunk;
-      const line = /^\{"object":"gateway".*\n/m.exec(out)?.[0];
-      if (line) resolve(JSON.parse(line));
-    });
-    child.once('close', () => reject(new Error(`ended without saying where it listens:\n${out}${err}`)));
-  });
+export interface StartedGateway extends Started {
+  readonly url: string;
+  /** The token it prints. */
+  readonly token: string;
 }
 
-export async function ran(args: readonly string[], input = '', options?: Parameters<typeof program>[1]): Promise<Said> {
+/** `serve` on a free port, once it says where it listens; fails when it ends without. `start`: who ends it. */
+export async function startGateway(
+  args: readonly string[],
+  { start = program, ...options }: StartOptions & { readonly start?: typeof program } = {},
+): Promise<StartedGateway> {
+  const started = start([...args, 'serve', '--port', '0', '--json'], options);
+  const [line] = await started.says(/^\{"object":"gateway".*\n/m);
+  const { url, token } = JSON.parse(line) as { url: string; token: string };
+  return { ...started, url, token };
+}
+
+export async function ran(args: readonly string[], input = '', options?: StartOptions): Promise<Said> {
   const { child, ended } = program(args, options);
   child.stdin.end(input);
   return await ended;

@@ -1,12 +1,11 @@
 /** A built gateway as it is served, keys as the command makes them, and one way to speak at every door of it. */
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { event } from '../ahp/gateway.ts';
-import { announced, PROGRAM } from './cli.ts';
+import { PROGRAM, startGateway, startProgram } from './cli.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
 export type Body = any;
@@ -46,11 +45,7 @@ export interface Served {
 export async function serve(): Promise<Served> {
   const dir = mkdtempSync(join(tmpdir(), 'tb-identity-'));
   const data = join(dir, 'data');
-  const child = spawn(process.execPath, [PROGRAM, 'serve', '--data', data, '--port', '0', '--json'], {
-    cwd: dir,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const { url, token } = await announced(child);
+  const { child, url, token, stop } = await startGateway(['--data', data], { cwd: dir, start: startProgram });
 
   const ask = (path: string, init: Init) => exchange(`${url}${path}`, init);
   const json = (key: string, more: Record<string, string> = {}) => ({
@@ -145,9 +140,7 @@ export async function serve(): Promise<Served> {
     },
     alive: () => child.exitCode === null && child.signalCode === null,
     async close() {
-      const ended = once(child, 'exit');
-      child.kill('SIGTERM');
-      if (child.exitCode === null && child.signalCode === null) await ended;
+      await stop();
       rmSync(dir, { recursive: true, force: true });
     },
   };

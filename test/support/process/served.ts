@@ -2,11 +2,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { type Contact, checkActs, readContacts, readEvents } from '../oracle/oracle.ts';
-import { aDirectory, announced, program } from './cli.ts';
+import { aDirectory, program, startGateway } from './cli.ts';
 
 export const PROTOCOL_VERSION = 'agents-protocol-2026-04-25';
 export const MCP_REVISION = '2026-07-28';
@@ -89,15 +88,11 @@ export async function serving(options: ServingOptions = {}): Promise<Serving> {
     options.config ?? '',
   ];
   await writeFile(file, text.join('\n'));
-  const { child, ended } = program(['--config', file, '--data', data, 'serve', '--port', '0', '--json'], {
+  const { child, ended, url, token } = await startGateway(['--config', file, '--data', data], {
     cwd: dir,
     ...(options.env && { env: options.env }),
     ...(options.shell && { shell: options.shell }),
   });
-  onTestFinished(() => {
-    child.kill('SIGKILL');
-  });
-  const { url, token } = await announced(child);
 
   const send: Serving['send'] = async (path, { method = 'GET', headers = {}, body } = {}) => {
     const response = await fetch(`${url}${path}`, {

@@ -2,10 +2,8 @@
  * A gateway that can die. From the moment of its death nothing it asked for is ever answered, nothing more is written, and
  * its leases are free: what another gateway finds is what a killed process leaves behind.
  */
-import { expect } from 'vitest';
 import type { Store } from '../../../src/ports/index.ts';
-import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
-import { ALLOW_ALL, freshDir, type LifeOptions, lifeOf } from './life.ts';
+import { openTestGateway, REAL_TIME, type TestGateway, type TestGatewayOptions } from '../gateway/test-gateway.ts';
 
 /** Which of the commits that wrote something is the last, counted from when this is set. */
 export interface Fate {
@@ -14,29 +12,19 @@ export interface Fate {
   readonly when: 'before' | 'after';
 }
 
-export type MortalLife = ReturnType<typeof lifeOf> & {
+export interface MortalGateway extends TestGateway {
   die(): Promise<void>;
   /** Resolves when fate has struck; `written` tells how many commits there were until now. */
   doom(fate: Fate): Promise<void>;
   readonly written: () => number;
-};
+}
 
 /** What is long, slow or dead is seen to be soon. */
 export const settings = { inlineLimit: 300, graceMs: 50, sweepMs: 50 };
 
-export async function openMortal(options: LifeOptions = {}): Promise<MortalLife> {
-  const { dir: input, rules = ALLOW_ALL, ...rest } = options;
-  const dir = input ?? (await freshDir());
-  const life = mortality();
-  const runtime = await openCoreRuntime({
-    policy: { load: async () => ({ rules, files: [] }) },
-    ...rest,
-    dataDir: dir,
-    replace: { ...rest.replace, store: life.wrap },
-  });
-  expect((await runtime.policy.reload()).errors).toEqual([]);
-  await runtime.start();
-  return { ...lifeOf(runtime, dir), die: life.die, doom: life.doom, written: life.written };
+export async function openMortal(options: TestGatewayOptions = {}): Promise<MortalGateway> {
+  const { wrap, ...fate } = mortality();
+  return { ...(await openTestGateway({ ...REAL_TIME, ...options, store: wrap, dies: true })), ...fate };
 }
 
 function mortality() {

@@ -7,8 +7,9 @@ import type { Actor } from '../../../src/model/actions.ts';
 import type { Command, CommandBody, CommandKind } from '../../../src/model/commands.ts';
 import { vendorEvent } from '../../../src/model/events.ts';
 import type { PolicyEngine } from '../../../src/ports/index.ts';
+import { eventually } from '../eventually.ts';
+import { openTestGateway, REAL_TIME, type TestGateway } from '../gateway/test-gateway.ts';
 import { bag, KNOWN, looks, MARK, sentence } from './canaries.ts';
-import { type Life, openLife, until } from './life.ts';
 import { type Script, scripted, stopped, text, toolbox } from './script.ts';
 
 /** Everywhere an agent can say something. */
@@ -107,11 +108,11 @@ const gossip: PolicyEngine = {
 
 const service: Actor = { id: `service ${KNOWN}`, kind: 'service', scopes: ['*'] };
 
-export async function plant(life: Life): Promise<void> {
-  const { store } = life.runtime;
+export async function plant(gateway: TestGateway): Promise<void> {
+  const { store } = gateway.runtime;
   let keys = 0;
   const submit = <K extends CommandKind>(kind: K, body: CommandBody<K>, more: Partial<Command> = {}) =>
-    life.do(
+    gateway.send(
       kind,
       { ...body, metadata: bag() } as never,
       {
@@ -185,14 +186,14 @@ export async function plant(life: Life): Promise<void> {
   await submit('passthrough', { protocol: 'acp', method: `_x/${KNOWN}`, params: bag(), session_id, workspace_id });
 
   const answer = async (taskId: string) => {
-    await until(async () => {
-      for (const ask of await life.openAsks()) {
+    await eventually(async () => {
+      for (const ask of await gateway.openAsks()) {
         const value = ask.kind === 'input' ? { value: sentence() } : { approved: true };
         await submit('ask.answer', { ask_id: ask.id, ...value, reason: sentence() }).catch(() => {});
       }
-      return ['COMPLETED', 'FAILED', 'CANCELED'].includes((await life.task(taskId)).status);
+      return ['COMPLETED', 'FAILED', 'CANCELED'].includes((await gateway.task(taskId)).status);
     });
-    return await life.task(taskId);
+    return await gateway.task(taskId);
   };
   // Work of every kind and every end.
   const done = await submit('task.submit', { session_id, input: message() });
@@ -222,7 +223,7 @@ export async function plant(life: Life): Promise<void> {
 
   // Lived through again, with other secrets in place of the first.
   await submit('task.replay', { task_id: done.resource.id, reason: sentence() });
-  const events = await life.events(done.resource.id);
+  const events = await gateway.events(done.resource.id);
   const fact = events.find(({ event }) => event === vendorEvent('com.example.said'))!;
   await submit('task.replay', {
     task_id: done.resource.id,
@@ -239,7 +240,7 @@ export async function plant(life: Life): Promise<void> {
     mode: 'with_overrides',
     override: { 'llm:1': { kind: 'llm_provider_response', value: bag(), reason: sentence() } },
   });
-  await life.runtime.idle();
+  await gateway.runtime.idle();
   await submit('session.fork', { session_id });
   await submit('session.truncate', { session_id, keep_first: 1, reason: sentence() });
   // What is refused is not kept either.
@@ -256,18 +257,19 @@ export async function plant(life: Life): Promise<void> {
 
 export async function openPlanted(
   dir: string,
-): Promise<{ life: Life; logFile: string; tools: ReturnType<typeof box> }> {
+): Promise<{ gateway: TestGateway; logFile: string; tools: ReturnType<typeof box> }> {
   const logFile = join(dir, 'own.log');
   const logger = pino({ level: 'trace' }, pino.destination({ dest: logFile, sync: true }));
   const tools = box();
-  const life = await openLife({
+  const gateway = await openTestGateway({
+    ...REAL_TIME,
     dir: join(dir, 'data'),
     rules: RULES,
     logger,
     engines: [gossip],
     tools: [tools],
     settings: { inlineLimit: 2000, graceMs: 30 },
-    backends: [
+    agents: [
       scripted('tells', tells),
       scripted('throws', async () => {
         throw new Error(sentence());
@@ -288,6 +290,6 @@ export async function openPlanted(
       },
     ],
   });
-  life.runtime.redactor.learn(KNOWN);
-  return { life, logFile, tools };
+  gateway.runtime.redactor.learn(KNOWN);
+  return { gateway, logFile, tools };
 }

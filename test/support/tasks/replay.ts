@@ -6,7 +6,14 @@ import { vendorEvent } from '../../../src/model/events.ts';
 import type { Task } from '../../../src/model/resources.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
 import type { Abilities } from '../../../src/ports/index.ts';
-import { kinds, type Life, type LifeOptions, openLife, until } from './life.ts';
+import { eventually } from '../eventually.ts';
+import {
+  kinds,
+  openTestGateway,
+  REAL_TIME,
+  type TestGateway,
+  type TestGatewayOptions,
+} from '../gateway/test-gateway.ts';
 import { type Script, scripted, text, toolbox } from './script.ts';
 
 export const RULES = `
@@ -126,7 +133,7 @@ export const tools = () =>
   });
 
 interface Played {
-  readonly life: Life;
+  readonly gateway: TestGateway;
   readonly task: Task;
   readonly session: string;
   readonly box: ReturnType<typeof tools>;
@@ -136,41 +143,42 @@ interface Played {
 /** Plays a script to its end. People say yes, except to `p4` and to whatever runs out. */
 export async function play(
   script: Script,
-  { abilities, ...options }: LifeOptions & { readonly abilities?: Partial<Abilities> } = {},
+  { abilities, ...options }: TestGatewayOptions & { readonly abilities?: Partial<Abilities> } = {},
   body: Partial<CommandBody<'task.submit'>> = {},
 ): Promise<Played> {
   const box = tools();
   const agent = scripted(body.agent ?? 'one', script, abilities);
-  const life = await openLife({
+  const gateway = await openTestGateway({
+    ...REAL_TIME,
     rules: RULES,
     tools: [box],
     settings: { inlineLimit: 300, deferTries: 2, graceMs: 30 },
     ...options,
-    backends: [agent],
+    agents: [agent],
   });
-  const session = await life.session();
-  const { id } = await life.submit(session, body);
-  await until(async () => {
-    for (const ask of await life.openAsks()) await sayYes(life, ask);
-    return ['COMPLETED', 'FAILED', 'CANCELED'].includes((await life.task(id)).status);
+  const session = await gateway.session();
+  const { id } = await gateway.submit(session, body);
+  await eventually(async () => {
+    for (const ask of await gateway.openAsks()) await sayYes(gateway, ask);
+    return ['COMPLETED', 'FAILED', 'CANCELED'].includes((await gateway.task(id)).status);
   });
-  return { life, task: await life.task(id), session, box, agent };
+  return { gateway, task: await gateway.task(id), session, box, agent };
 }
 
-export async function sayYes(life: Life, { id, kind, tool_call_id, action }: AskRecord): Promise<void> {
+export async function sayYes(gateway: TestGateway, { id, kind, tool_call_id, action }: AskRecord): Promise<void> {
   if (action.tool === 'quick') return;
   const body = kind === 'input' ? { value: 'red' } : { approved: tool_call_id !== 'p4', reason: 'because' };
-  await life.answer(id, body).catch(() => {});
+  await gateway.answer(id, body).catch(() => {});
 }
 
 export async function replay(
-  life: Life,
+  gateway: TestGateway,
   taskId: string,
   body: Partial<CommandBody<'task.replay'>> = {},
 ): Promise<Task> {
-  const { resource } = await life.do('task.replay', { task_id: taskId, ...body });
-  await life.runtime.idle();
-  return await life.task(resource.id);
+  const { resource } = await gateway.send('task.replay', { task_id: taskId, ...body });
+  await gateway.runtime.idle();
+  return await gateway.task(resource.id);
 }
 
 /** Brought about anew by the replay's own life, or following from what is reported again; everything else is reported again. */
@@ -178,9 +186,9 @@ const OWN_LIFE =
   /^(task\.(submitted|started|completed|failed|canceled)|receipt\.issued|session\.message_appended|vendor\.tollbridge\.(quota_used|recovered))$/;
 
 /** Each recorded event is reported again once, in the order of the record, marked, and saying the same. */
-export async function expectFaithful(life: Life, source: Task, again: Task, from = 0): Promise<void> {
-  const before = (await life.events(source.id)).slice(from);
-  const after = await life.events(again.id);
+export async function expectFaithful(gateway: TestGateway, source: Task, again: Task, from = 0): Promise<void> {
+  const before = (await gateway.events(source.id)).slice(from);
+  const after = await gateway.events(again.id);
   const own = new Set(['task.submitted', 'task.started', 'replay.started', 'replay.completed']);
   const reported = after.filter(
     ({ event }, at) => !own.has(event) && at < after.findLastIndex((e) => e.event === 'replay.completed'),

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { Outcome, Task } from '../../../src/model/resources.ts';
 import type { Row } from '../../../src/ports/index.ts';
-import type { Life } from './life.ts';
+import type { TestGateway } from '../gateway/test-gateway.ts';
 
 const LEGAL: Readonly<Record<string, readonly string[]>> = {
   null: ['SUBMITTED'],
@@ -36,6 +36,6 @@ export function expectLegal(events: readonly CoreEvent[]): void {
   }
 }
 
-export async function outcomesOf(life: Life, taskId: string): Promise<readonly (Outcome & Row)[]> {
-  return await life.runtime.store.list<Outcome & Row>({ object: 'outcome', where: { task_id: taskId } });
+export async function outcomesOf(gateway: TestGateway, taskId: string): Promise<readonly (Outcome & Row)[]> {
+  return await gateway.runtime.store.list<Outcome & Row>({ object: 'outcome', where: { task_id: taskId } });
 }

@@ -11,8 +11,8 @@ import { compareDecisions } from '../../../../src/policy/compare.ts';
 import { createPersonaEngine } from '../../../../src/policy/persona.ts';
 import { loadPolicies } from '../../../../src/policy/rules/load.ts';
 import { readAct } from '../../../../src/runtime/read-act.ts';
+import { all, openTestGateway, REAL_TIME, type TestGateway } from '../../../support/gateway/test-gateway.ts';
 import { needsFile } from '../../../support/gateway/test-store.ts';
-import { all, type Life, openLife } from '../../../support/tasks/life.ts';
 import { type Script, scripted, toolbox } from '../../../support/tasks/script.ts';
 
 needsFile();
@@ -45,19 +45,20 @@ const works: Script = async ({ sink }) => {
   await sink.ask({ kind: 'approval', action: { kind: 'fs.read', tool: 'cat', target: '/etc/hosts', effect: 'read' } });
 };
 
-async function worked(): Promise<{ life: Life; id: string; workspace: string }> {
+async function worked(): Promise<{ gateway: TestGateway; id: string; workspace: string }> {
   const tools = toolbox('box', { write: undefined, no: undefined, mend: undefined, ask: undefined, later: undefined });
-  const life = await openLife({
+  const gateway = await openTestGateway({
+    ...REAL_TIME,
     rules: BEFORE,
     tools: [tools],
-    backends: [scripted('one', works)],
+    agents: [scripted('one', works)],
     settings: { inlineLimit: 300, deferTries: 1 },
   });
-  const workspace = await life.workspace();
-  const { id } = await life.submit(await life.session({ workspace_id: workspace }));
-  await life.answer((await life.ask(id)).id, { approved: true });
-  expect(await life.ended(id)).toMatchObject({ status: 'COMPLETED' });
-  return { life, id, workspace };
+  const workspace = await gateway.workspace();
+  const { id } = await gateway.submit(await gateway.session({ workspace_id: workspace }));
+  await gateway.answer((await gateway.ask(id)).id, { approved: true });
+  expect(await gateway.until(id)).toMatchObject({ status: 'COMPLETED' });
+  return { gateway, id, workspace };
 }
 
 /** The gateway's own way of deciding, with other rules in it. */
@@ -68,8 +69,8 @@ async function policy(rules: string) {
 
 const nameOf = ({ tool_call_id, kind }: Action) => tool_call_id ?? kind;
 
-async function compare(life: Life, workspace: string, rules: string) {
-  const recorded = recordedDecisions(life.runtime.store, { stream: { of: 'workspace', id: workspace } });
+async function compare(gateway: TestGateway, workspace: string, rules: string) {
+  const recorded = recordedDecisions(gateway.runtime.store, { stream: { of: 'workspace', id: workspace } });
   const found = await all(compareDecisions(recorded, await policy(rules)));
   const of = (kind: string) => found.filter((one) => one.kind === kind).map(({ action, why }) => [nameOf(action), why]);
   return { found, changed: of('changed'), unknown: of('unknown') };
@@ -77,9 +78,9 @@ async function compare(life: Life, workspace: string, rules: string) {
 
 describe('recorded decisions', () => {
   test('are what the policy was asked, with the arguments of the request, and what it said', async () => {
-    const { life, id, workspace } = await worked();
+    const { gateway, id, workspace } = await worked();
     const stream = { of: 'workspace', id: workspace } as const;
-    const recorded = await all(recordedDecisions(life.runtime.store, { stream }));
+    const recorded = await all(recordedDecisions(gateway.runtime.store, { stream }));
     expect(recorded.map(({ action, decision }) => [nameOf(action), decision.verdict])).toEqual([
       ['prompt', 'allow'],
       ['plain', 'allow'],
@@ -115,72 +116,73 @@ describe('recorded decisions', () => {
     expect(by('prompt').action.arguments).toEqual({ input: '[redacted: not on record]' });
     expect(by('mended').decision.arguments).toEqual({ n: 1, safe: true });
     expect(by('fs.read').action).toMatchObject({ target: '/etc/hosts', arguments: {} });
-    const event = await life.runtime.store.event(by('prod').event_id);
+    const event = await gateway.runtime.store.event(by('prod').event_id);
     expect(event!.event).toBe('vendor.tollbridge.decided');
   });
 
   test('a part of the log is enough, wherever it begins', async () => {
-    const { life, id, workspace } = await worked();
+    const { gateway, id, workspace } = await worked();
     const stream = { of: 'task', id } as const;
-    const events = await life.events(id);
+    const events = await gateway.events(id);
     const decisions = events.filter(({ event }) => event.endsWith('.decided'));
     // Right after the request for `deferred`, before its decisions.
     const request = events.find(({ payload, event }) => event === 'tool.requested' && payload.tool_call_id === 'long')!;
-    const [first] = await all(recordedDecisions(life.runtime.store, { stream, after: request.id, limit: 1 }));
+    const [first] = await all(recordedDecisions(gateway.runtime.store, { stream, after: request.id, limit: 1 }));
     expect(first!.action).toMatchObject({ tool_call_id: 'long', arguments: { path: '/prod/long' } });
     const last = decisions.at(-1)!;
-    const upTo = await all(recordedDecisions(life.runtime.store, { stream, upTo: last.id }));
+    const upTo = await all(recordedDecisions(gateway.runtime.store, { stream, upTo: last.id }));
     expect(upTo.at(-1)!.event_id).toBe(last.id);
     expect(
-      await all(recordedDecisions(life.runtime.store, { stream: { of: 'workspace', id: workspace }, limit: 3 })),
+      await all(recordedDecisions(gateway.runtime.store, { stream: { of: 'workspace', id: workspace }, limit: 3 })),
     ).toHaveLength(3);
     // A call whose arguments are gone is not taken for one without any.
-    const db = new Database(join(life.dir, 'log.db'));
+    const db = new Database(join(gateway.dir, 'log.db'));
     db.prepare('DELETE FROM blobs').run();
     db.close();
-    const [gone] = await all(recordedDecisions(life.runtime.store, { stream, after: request.id, limit: 1 }));
+    const [gone] = await all(recordedDecisions(gateway.runtime.store, { stream, after: request.id, limit: 1 }));
     expect(gone!.action.arguments).toBe('[redacted: not on record]');
   });
 
   test('what a replay repeats is not asked twice', async () => {
-    const { life, id, workspace } = await worked();
+    const { gateway, id, workspace } = await worked();
     const stream = { of: 'workspace', id: workspace } as const;
-    const before = await all(recordedDecisions(life.runtime.store, { stream }));
-    await life.do('task.replay', { task_id: id });
-    await life.runtime.idle();
-    expect(await all(recordedDecisions(life.runtime.store, { stream }))).toEqual(before);
+    const before = await all(recordedDecisions(gateway.runtime.store, { stream }));
+    await gateway.send('task.replay', { task_id: id });
+    await gateway.runtime.idle();
+    expect(await all(recordedDecisions(gateway.runtime.store, { stream }))).toEqual(before);
   });
 
   test('personas are those of the time', async () => {
-    const life = await openLife({
+    const gateway = await openTestGateway({
+      ...REAL_TIME,
       tools: [toolbox('box', { write: undefined })],
-      backends: [
+      agents: [
         scripted('one', async ({ sink }) =>
           sink.act({ kind: 'tool', tool: 'write', tool_call_id: 'c' }).then(() => {}),
         ),
       ],
     });
     const body = { version: '1', entry_workflow: 'one', description: '', receipt_policy: 'optional' };
-    const persona = await life.do('resource.create', {
+    const persona = await gateway.send('resource.create', {
       object: 'persona',
       body: { ...body, name: 'trusted', autonomy_tier: 'act_auto' },
     });
-    const workspace_id = await life.workspace();
+    const workspace_id = await gateway.workspace();
     const work = async () => {
-      const { id } = await life.submit(await life.session({ workspace_id }), { persona_id: persona.resource.id });
+      const { id } = await gateway.submit(await gateway.session({ workspace_id }), { persona_id: persona.resource.id });
       return id;
     };
-    await life.ended(await work());
-    await life.do('resource.update', {
+    await gateway.until(await work());
+    await gateway.send('resource.update', {
       object: 'persona',
       id: persona.resource.id,
       body: { name: 'watched', autonomy_tier: 'suggest' },
     });
     const asked = await work();
-    await life.answer((await life.ask(asked)).id, { approved: true });
-    await life.ended(asked);
+    await gateway.answer((await gateway.ask(asked)).id, { approved: true });
+    await gateway.until(asked);
     const recorded = await all(
-      recordedDecisions(life.runtime.store, { stream: { of: 'workspace', id: workspace_id } }),
+      recordedDecisions(gateway.runtime.store, { stream: { of: 'workspace', id: workspace_id } }),
     );
     const calls = recorded.filter(({ action }) => action.tool_call_id === 'c');
     expect(calls.map(({ action, decision }) => [action.persona?.name, action.tier, decision.verdict])).toEqual([
@@ -188,24 +190,24 @@ describe('recorded decisions', () => {
       ['watched', 'suggest', 'escalate'],
     ]);
     // The same rules say the same about each, though the persona is another now.
-    const { found } = await compare(life, workspace_id, '[{ id: everything, then: allow }]');
+    const { found } = await compare(gateway, workspace_id, '[{ id: everything, then: allow }]');
     expect(found.map(({ kind }) => kind)).toEqual(['same', 'same', 'same', 'same']);
   });
 });
 
 describe('other rules for what was asked', () => {
   test('the same rules would have said the same', async () => {
-    const { life, workspace } = await worked();
-    const { changed, unknown, found } = await compare(life, workspace, BEFORE);
+    const { gateway, workspace } = await worked();
+    const { changed, unknown, found } = await compare(gateway, workspace, BEFORE);
     expect(changed).toEqual([]);
     expect(unknown).toEqual([]);
     expect(found).toHaveLength(13);
   });
 
   test('a new rule changes exactly what it is about', async () => {
-    const { life, workspace } = await worked();
+    const { gateway, workspace } = await worked();
     const { changed, unknown } = await compare(
-      life,
+      gateway,
       workspace,
       `${BEFORE}\n- { id: prod, when: { kind: tool, arguments: { path: /prod/* } }, then: block }`,
     );
@@ -218,9 +220,9 @@ describe('other rules for what was asked', () => {
   });
 
   test('a rule about what was redacted leaves the question open', async () => {
-    const { life, workspace } = await worked();
+    const { gateway, workspace } = await worked();
     const { changed, unknown } = await compare(
-      life,
+      gateway,
       workspace,
       `${BEFORE}\n- { id: weak, when: { kind: tool, arguments: { password: hunter* } }, then: block }`,
     );
@@ -229,11 +231,11 @@ describe('other rules for what was asked', () => {
   });
 
   test('a rule taken away, and one about what was only hashed', async () => {
-    const { life, workspace } = await worked();
+    const { gateway, workspace } = await worked();
     const without = BEFORE.split('\n')
       .filter((line) => !/people|mended|never/.test(line))
       .join('\n');
-    const { changed } = await compare(life, workspace, without);
+    const { changed } = await compare(gateway, workspace, without);
     expect(changed).toEqual([
       ['blocked', 'block → allow (ordinary)'],
       ['mended', 'modify → allow (ordinary)'],
@@ -241,7 +243,7 @@ describe('other rules for what was asked', () => {
       ['cannot', 'modify → allow (ordinary)'],
     ]);
     const hashed = await compare(
-      life,
+      gateway,
       workspace,
       `${BEFORE}\n- { id: words, when: { kind: prompt, arguments: { input: { role: user } } }, then: block }`,
     );

@@ -60,7 +60,9 @@ describe('asking for a value', () => {
       },
     });
     expect(await t.until(task.id)).toMatchObject({ status: 'COMPLETED' });
-    expect(answers).toEqual([{ kind: 'denied', by: 'cedar', reason: 'nobody is asked for that' }]);
+    expect(answers).toEqual([
+      { kind: 'denied', by: 'cedar', rule_id: 'no-questions', reason: 'nobody is asked for that' },
+    ]);
     const log = await t.events(task.id);
     expect(of(log, 'vendor.tollbridge.ask_opened')).toEqual([]);
     expect(of(log, 'vendor.tollbridge.decided').at(-1)?.payload).toMatchObject({

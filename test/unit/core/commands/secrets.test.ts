@@ -9,10 +9,12 @@ import { describe, expect, test } from 'vitest';
 import type { Actor } from '../../../../src/model/actions.ts';
 import type { JsonObject } from '../../../../src/model/schema.ts';
 import type { Row } from '../../../../src/ports/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { ana } from '../../../support/gateway/actors.ts';
+import { all, freshDir, openTestGateway, REAL_TIME } from '../../../support/gateway/test-gateway.ts';
 import { needsFile } from '../../../support/gateway/test-store.ts';
 import { expectClean, hatch, hatched, looks, MARK } from '../../../support/tasks/canaries.ts';
 import { openMortal } from '../../../support/tasks/killable-gateway.ts';
-import { all, ana, freshDir, openLife, until } from '../../../support/tasks/life.ts';
 import { openPlanted, plant } from '../../../support/tasks/planted.ts';
 import { type Script, scripted, toolbox } from '../../../support/tasks/script.ts';
 
@@ -27,8 +29,8 @@ describe('planted secrets', () => {
   test('are in no file, no log line and no answer', { timeout: 120_000 }, async () => {
     const before = hatched;
     const dir = await freshDir();
-    const { life, logFile, tools } = await openPlanted(dir);
-    await plant(life);
+    const { gateway, logFile, tools } = await openPlanted(dir);
+    await plant(gateway);
 
     // They reached those they were meant for.
     const returns = tools.ran.find(({ tool }) => tool === 'returns')!;
@@ -36,7 +38,7 @@ describe('planted secrets', () => {
     expect(hatched - before).toBeGreaterThan(2000);
 
     // Every answer anyone can get.
-    const { bridge } = life.runtime;
+    const { bridge } = gateway.runtime;
     const objects =
       'workspace persona session task message artifact memory vault connector skill quota branch outcome ask receipt';
     let answers = 0;
@@ -58,7 +60,7 @@ describe('planted secrets', () => {
     for (const event of events) expectClean(`event ${event.event} ${event.id}`, JSON.stringify(event));
 
     // Every value in the file, then every byte of every file.
-    const db = new Database(join(life.dir, 'log.db'));
+    const db = new Database(join(gateway.dir, 'log.db'));
     const tables = db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'table'`).all() as { name: string }[];
     for (const { name } of tables) {
       for (const row of db.prepare(`SELECT * FROM "${name}"`).all() as object[]) {
@@ -72,10 +74,10 @@ describe('planted secrets', () => {
       }
     }
     db.close();
-    const open = await filesBelow(life.dir);
+    const open = await filesBelow(gateway.dir);
     expect(open.some((file) => file.endsWith('-wal'))).toBe(true);
     for (const file of open) expectClean(file, await readFile(file, 'latin1'));
-    await life.close();
+    await gateway.close();
     for (const file of await filesBelow(dir)) expectClean(file, await readFile(file, 'latin1'));
     const lines = (await readFile(logFile, 'utf8')).trim().split('\n');
     expect(lines.length).toBeGreaterThan(3); // it did log: tools that threw, an engine that fell over
@@ -83,20 +85,20 @@ describe('planted secrets', () => {
   });
 
   test('leave a mark where they were, in the event and in the receipt', async () => {
-    const { life } = await openPlanted(await freshDir());
-    const { id } = await life.submit(await life.session(), {
+    const { gateway } = await openPlanted(await freshDir());
+    const { id } = await gateway.submit(await gateway.session(), {
       agent: 'fails',
       input: { password: hatch(), note: looks.bearer() },
     });
-    await life.ended(id);
-    const events = await life.events(id);
+    await gateway.until(id);
+    const events = await gateway.events(id);
     const submitted = events.find(({ event }) => event === 'task.submitted')!;
     expect(submitted.metadata.redactions).toEqual(
       expect.arrayContaining([{ field: '/payload/task/input/password', reason: 'sensitive key' }]),
     );
     const input = (submitted.payload.task as { input: JsonObject }).input;
     expect(input).toEqual({ password: '[redacted: password]', note: 'Bearer [redacted: bearer token]' });
-    const receipt = await life.receipt(id);
+    const receipt = await gateway.receipt(id);
     expect(receipt.redactions).toEqual(
       expect.arrayContaining([
         { field: `/events/${submitted.id}/payload/task/input/password`, reason: 'sensitive key' },
@@ -104,7 +106,7 @@ describe('planted secrets', () => {
     );
     expect(receipt.lifecycle.failure).toMatchObject({ code: 'x', message: expect.stringContaining('[redacted: ') });
     expect(receipt.replay_input.determinism).toBe('best_effort');
-    const verdict = await life.do('receipt.verify', { receipt_id: receipt.receipt_id });
+    const verdict = await gateway.send('receipt.verify', { receipt_id: receipt.receipt_id });
     expect(verdict.details).toMatchObject({ valid: true });
   });
 });
@@ -121,7 +123,7 @@ describe('an approval of something with a secret in it', () => {
     };
     const tools = toolbox('box', { ask: undefined });
     const agents = () => [scripted('one', script, { resume: true })];
-    const first = await openMortal({ rules, backends: agents(), tools: [tools] });
+    const first = await openMortal({ rules, agents: agents(), tools: [tools] });
     const { id } = await first.submit(await first.session());
     const ask = await first.ask(id);
     expect(ask.action.arguments).toEqual({ user: 'ana', password: '[redacted: password]' });
@@ -134,8 +136,8 @@ describe('an approval of something with a secret in it', () => {
 
     // Another password looks the same in the log and is not what was approved.
     at = 1;
-    const second = await openMortal({ dir: first.dir, rules, backends: agents(), tools: [tools] });
-    await until(async () => (await second.openAsks()).length === 1);
+    const second = await openMortal({ dir: first.dir, rules, agents: agents(), tools: [tools] });
+    await eventually(async () => (await second.openAsks()).length === 1);
     const [again] = await second.openAsks();
     expect(again!.id).not.toBe(ask.id);
     expect(again!.digest).not.toBe(ask.digest);
@@ -145,8 +147,8 @@ describe('an approval of something with a secret in it', () => {
 
     // The same one is.
     at = 0;
-    const third = await openLife({ dir: first.dir, rules, backends: agents(), tools: [tools] });
-    await third.ended(id);
+    const third = await openTestGateway({ ...REAL_TIME, dir: first.dir, rules, agents: agents(), tools: [tools] });
+    await third.until(id);
     expect(tools.ran.map(({ arguments: args }) => args)).toEqual([{ user: 'ana', password: 'open sesame 1' }]);
   });
 });

@@ -7,30 +7,38 @@ import { describe, expect, test } from 'vitest';
 import { projector } from '../../../../src/core/events/projector.ts';
 import type { EventDraft } from '../../../../src/model/events.ts';
 import type { Row } from '../../../../src/ports/index.ts';
+import {
+  freshDir,
+  openTestGateway,
+  pages,
+  REAL_TIME,
+  says,
+  type TestGateway,
+} from '../../../support/gateway/test-gateway.ts';
 import { needsFile } from '../../../support/gateway/test-store.ts';
-import { freshDir, type Life, MIXED, openLife, pages, said } from '../../../support/tasks/life.ts';
+import { MIXED } from '../../../support/policy/rules.ts';
 import { patient, scripted, text, toolbox } from '../../../support/tasks/script.ts';
 
 /** Every row there is, in the order lists give them. */
-async function everything(life: Life): Promise<Record<string, readonly Row[]>> {
-  const db = new Database(join(life.dir, 'log.db'));
+async function everything(gateway: TestGateway): Promise<Record<string, readonly Row[]>> {
+  const db = new Database(join(gateway.dir, 'log.db'));
   const objects = db.prepare('SELECT DISTINCT object FROM projections ORDER BY object').all() as { object: string }[];
   db.close();
   const rows: Record<string, readonly Row[]> = {};
   for (const { object } of objects) {
-    rows[object] = await pages((after) => life.runtime.store.list<Row>({ object, limit: 200, ...after }));
+    rows[object] = await pages((after) => gateway.runtime.store.list<Row>({ object, limit: 200, ...after }));
   }
   return rows;
 }
 
-async function expectRebuilt(life: Life): Promise<Record<string, readonly Row[]>> {
-  const { store } = life.runtime;
+async function expectRebuilt(gateway: TestGateway): Promise<Record<string, readonly Row[]>> {
+  const { store } = gateway.runtime;
   for (;;) {
     const tip = await store.tip({ of: 'all' });
-    const before = await everything(life);
+    const before = await everything(gateway);
     expect(await store.compareRows()).not.toHaveProperty('fault');
     await store.rebuild();
-    const after = await everything(life);
+    const after = await everything(gateway);
     if ((await store.tip({ of: 'all' })) !== tip) continue; // work went on meanwhile: look again when it rests
     expect(after).toEqual(before);
     return before;
@@ -57,8 +65,8 @@ const agents = () => [
 ];
 
 /** One random wish after the other. Some make sense, some are refused; all of them are real. */
-async function live(life: Life, wishes: readonly number[]): Promise<void> {
-  const { store } = life.runtime;
+async function live(gateway: TestGateway, wishes: readonly number[]): Promise<void> {
+  const { store } = gateway.runtime;
   const made: Record<string, string[]> = {};
   const pick = (object: string, wish: number) => made[object]?.[wish % made[object].length];
   const keep = (object: string, id: string) => {
@@ -79,32 +87,35 @@ async function live(life: Life, wishes: readonly number[]): Promise<void> {
   const verbs: ((wish: number) => Promise<unknown>)[] = [
     async () => {
       const limits = { tool_calls: 50, tasks: 200, usd_micros: 100 };
-      const { resource } = await life.do('resource.create', { object: 'quota', body: { scope: 'workspace', limits } });
+      const { resource } = await gateway.send('resource.create', {
+        object: 'quota',
+        body: { scope: 'workspace', limits },
+      });
       keep('quota', resource.id);
-      keep('workspace', await life.workspace({ quota_id: resource.id }));
+      keep('workspace', await gateway.workspace({ quota_id: resource.id }));
     },
     async (wish) => {
-      const { resource } = await life.do('resource.create', persona(wish % 2 ? 'act_auto' : 'suggest'));
+      const { resource } = await gateway.send('resource.create', persona(wish % 2 ? 'act_auto' : 'suggest'));
       keep('persona', resource.id);
     },
     async (wish) => {
-      const workspace_id = pick('workspace', wish) ?? keep('workspace', await life.workspace());
-      const initial_messages = wish % 3 ? [] : [said('hello'), said('hi', 'assistant')];
-      keep('session', (await life.do('session.create', { workspace_id, initial_messages })).resource.id);
+      const workspace_id = pick('workspace', wish) ?? keep('workspace', await gateway.workspace());
+      const initial_messages = wish % 3 ? [] : [says('hello'), says('hi', 'assistant')];
+      keep('session', (await gateway.send('session.create', { workspace_id, initial_messages })).resource.id);
     },
-    async (wish) => life.do('message.append', { session_id: pick('session', wish)!, message: said(`m${wish}`) }),
+    async (wish) => gateway.send('message.append', { session_id: pick('session', wish)!, message: says(`m${wish}`) }),
     async (wish) => {
       const agent = ['says', 'asks', 'fails', 'waits', 'none'][wish % 5]!;
       const persona_id = wish % 4 ? undefined : pick('persona', wish);
-      const task = await life.submit(pick('session', wish)!, { agent, ...(persona_id && { persona_id }) });
+      const task = await gateway.submit(pick('session', wish)!, { agent, ...(persona_id && { persona_id }) });
       keep('task', task.id);
       if (agent === 'none') keep('outside', task.id);
     },
-    async (wish) => life.do('task.cancel', { task_id: pick('task', wish)! }),
+    async (wish) => gateway.send('task.cancel', { task_id: pick('task', wish)! }),
     async (wish) =>
-      life.do('task.message', { task_id: pick('task', wish)!, kind: 'interrupt', message: said('hurry') }),
+      gateway.send('task.message', { task_id: pick('task', wish)!, kind: 'interrupt', message: says('hurry') }),
     async (wish) =>
-      life.do('task.report', {
+      gateway.send('task.report', {
         task_id: pick('outside', wish)!,
         facts: [
           text('from afar'),
@@ -113,46 +124,47 @@ async function live(life: Life, wishes: readonly number[]): Promise<void> {
         ...(wish % 2 && { end: { state: 'COMPLETED' as const } }),
       }),
     async (wish) => {
-      const open = await life.openAsks();
+      const open = await gateway.openAsks();
       const ask = open[wish % open.length]!;
-      await life.answer(ask.id, ask.kind === 'input' ? { value: wish } : { approved: wish % 3 > 0 });
+      await gateway.answer(ask.id, ask.kind === 'input' ? { value: wish } : { approved: wish % 3 > 0 });
     },
-    async (wish) => keep('task', (await life.do('task.replay', { task_id: pick('task', wish)! })).resource.id),
+    async (wish) => keep('task', (await gateway.send('task.replay', { task_id: pick('task', wish)! })).resource.id),
     async (wish) =>
-      keep('session', (await life.do('session.fork', { session_id: pick('session', wish)! })).resource.id),
-    async (wish) => life.do('session.truncate', { session_id: pick('session', wish)!, keep_first: wish % 4 }),
+      keep('session', (await gateway.send('session.fork', { session_id: pick('session', wish)! })).resource.id),
+    async (wish) => gateway.send('session.truncate', { session_id: pick('session', wish)!, keep_first: wish % 4 }),
     async (wish) => {
-      const [message] = await life.messages(pick('session', wish)!);
+      const [message] = await gateway.messages(pick('session', wish)!);
       const session_id = pick('session', wish)!;
-      await life.do('session.compact', { session_id, summary: 's', through_message_id: message!.id });
+      await gateway.send('session.compact', { session_id, summary: 's', through_message_id: message!.id });
     },
-    async (wish) => life.do('session.update', { session_id: pick('session', wish)!, summary: `s${wish}` }),
-    async (wish) => (wish % 3 ? undefined : life.do('session.close', { session_id: pick('session', wish)! })),
+    async (wish) => gateway.send('session.update', { session_id: pick('session', wish)!, summary: `s${wish}` }),
+    async (wish) => (wish % 3 ? undefined : gateway.send('session.close', { session_id: pick('session', wish)! })),
     async (wish) => {
       const body = { session_id: pick('session', wish)!, kind: 'session' as const, base_ref: 'main' };
-      keep('branch', (await life.do('branch.create', body)).resource.id);
+      keep('branch', (await gateway.send('branch.create', body)).resource.id);
     },
-    async (wish) => life.do('branch.end', { branch_id: pick('branch', wish)!, as: wish % 2 ? 'merged' : 'abandoned' }),
+    async (wish) =>
+      gateway.send('branch.end', { branch_id: pick('branch', wish)!, as: wish % 2 ? 'merged' : 'abandoned' }),
     async (wish) => {
       const owner_id = pick('workspace', wish)!;
       const body = { scope: 'workspace', owner_id, content: `c${wish}`, provenance: {} };
-      keep('memory', (await life.do('resource.create', { object: 'memory', body })).resource.id);
+      keep('memory', (await gateway.send('resource.create', { object: 'memory', body })).resource.id);
     },
     async (wish) =>
-      life.do('resource.update', { object: 'memory', id: pick('memory', wish)!, body: { content: 'new' } }),
-    async (wish) => life.do('resource.delete', { object: 'memory', id: pick('memory', wish)! }),
+      gateway.send('resource.update', { object: 'memory', id: pick('memory', wish)!, body: { content: 'new' } }),
+    async (wish) => gateway.send('resource.delete', { object: 'memory', id: pick('memory', wish)! }),
     async (wish) => {
       const about = { kind: 'file' as const, mime_type: 'text/plain', visibility: 'public' as const };
       const session_id = pick('session', wish)!;
-      await life.do('artifact.register', { ...about, session_id }, { bytes: Buffer.from(`b${wish % 5}`) });
+      await gateway.send('artifact.register', { ...about, session_id }, { bytes: Buffer.from(`b${wish % 5}`) });
     },
     async (wish) => {
       const to = { object: 'session', id: pick('session', wish)! };
-      await life.do('binding.set', { protocol: 'acp', scope: '', wire_id: `w${wish}`, to });
+      await gateway.send('binding.set', { protocol: 'acp', scope: '', wire_id: `w${wish}`, to });
     },
     async (wish) => {
       const [stored] = await store.receipts({ after: wish % 7, limit: 1 });
-      await life.do('receipt.verify', { receipt_id: stored!.receipt.receipt_id });
+      await gateway.send('receipt.verify', { receipt_id: stored!.receipt.receipt_id });
     },
   ];
   for (const wish of wishes) {
@@ -172,18 +184,24 @@ describe('rebuilding', () => {
     const met = new Set<string>();
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(1_000_000), { minLength: 150, maxLength: 260 }), async (wishes) => {
-        const life = await openLife({ rules: MIXED, backends: agents(), tools: [box()], settings });
+        const gateway = await openTestGateway({
+          ...REAL_TIME,
+          rules: MIXED,
+          agents: agents(),
+          tools: [box()],
+          settings,
+        });
         // A start that is worth something, then whatever comes.
-        await live(life, [0, 1, 2, 2 + 23 * 3, ...wishes.slice(0, 120)]);
-        const half = await expectRebuilt(life);
-        await live(life, [0, 2, 2, ...wishes]);
-        await expectRebuilt(life);
+        await live(gateway, [0, 1, 2, 2 + 23 * 3, ...wishes.slice(0, 120)]);
+        const half = await expectRebuilt(gateway);
+        await live(gateway, [0, 2, 2, ...wishes]);
+        await expectRebuilt(gateway);
         // Also from what is left when the oldest part has been forgotten.
-        await life.runtime.store.retain('9999-01-01T00:00:00.000Z');
-        await expectRebuilt(life);
-        const rows = await everything(life);
+        await gateway.runtime.store.retain('9999-01-01T00:00:00.000Z');
+        await expectRebuilt(gateway);
+        const rows = await everything(gateway);
         for (const object of [...Object.keys(rows), ...Object.keys(half)]) met.add(object);
-        await life.close();
+        await gateway.close();
       }),
       { numRuns: 4, endOnFailure: true },
     );
@@ -195,13 +213,13 @@ describe('rebuilding', () => {
 
   test('two gateways write, either rebuilds, and both go on from there', async () => {
     const dir = await freshDir();
-    const open = () => openLife({ dir, rules: MIXED, backends: agents(), tools: [box()], settings });
+    const open = () => openTestGateway({ ...REAL_TIME, dir, rules: MIXED, agents: agents(), tools: [box()], settings });
     const [one, two] = [await open(), await open()];
     const session = await one.session();
-    await Promise.all([one, two].map((life) => life.submit(session, { agent: 'says' })));
+    await Promise.all([one, two].map((gateway) => gateway.submit(session, { agent: 'says' })));
     await Promise.all([one.runtime.idle(), two.runtime.idle()]);
     await expectRebuilt(one);
-    await two.do('message.append', { session_id: session, message: said('more') });
+    await two.send('message.append', { session_id: session, message: says('more') });
     await expectRebuilt(two);
     const { transcript } = await one.view<Row & { transcript: object }>('session', session);
     expect(transcript).toMatchObject({ message_count: (await one.messages(session)).length });

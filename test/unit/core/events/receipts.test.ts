@@ -12,8 +12,9 @@ import { inclusionProof, verifyInclusion } from '../../../../src/receipt/merkle/
 import { receiptHash } from '../../../../src/receipt/seal/receipt-hash.ts';
 import { signTreeHead } from '../../../../src/receipt/seal/tree-head.ts';
 import { verifyChain } from '../../../../src/receipt/verify/chain.ts';
+import { freshDir, openTestGateway, REAL_TIME, type TestGateway } from '../../../support/gateway/test-gateway.ts';
 import { needsFile } from '../../../support/gateway/test-store.ts';
-import { freshDir, type Life, MIXED, openLife } from '../../../support/tasks/life.ts';
+import { MIXED } from '../../../support/policy/rules.ts';
 import { patient, scripted, text, toolbox } from '../../../support/tasks/script.ts';
 
 const agents = () => [
@@ -28,7 +29,14 @@ const agents = () => [
 ];
 const box = () => toolbox('box', { write: undefined, no: undefined, ask: undefined });
 const open = (dir?: string) =>
-  openLife({ ...(dir && { dir }), rules: MIXED, backends: agents(), tools: [box()], settings: { graceMs: 500 } });
+  openTestGateway({
+    ...REAL_TIME,
+    ...(dir && { dir }),
+    rules: MIXED,
+    agents: agents(),
+    tools: [box()],
+    settings: { graceMs: 500 },
+  });
 
 async function everyReceipt(store: Store): Promise<readonly StoredReceipt[]> {
   const found: StoredReceipt[] = [];
@@ -42,10 +50,11 @@ async function everyReceipt(store: Store): Promise<readonly StoredReceipt[]> {
 
 describe('one receipt', () => {
   test('has the shape of the format, the hash of its content, and says what happened', async () => {
-    const life = await openLife({
+    const gateway = await openTestGateway({
+      ...REAL_TIME,
       rules: MIXED,
       tools: [box()],
-      backends: [
+      agents: [
         scripted('one', async ({ sink }) => {
           await sink.emit({
             event: 'vendor.tollbridge.usage',
@@ -63,13 +72,13 @@ describe('one receipt', () => {
         }),
       ],
     });
-    const workspace_id = await life.workspace();
-    const session = await life.session({ workspace_id });
-    const { id } = await life.submit(session, { metadata: {} });
-    const ask = await life.ask(id);
-    await life.answer(ask.id, { approved: true, reason: 'fine' });
-    const task = await life.ended(id);
-    const receipt = await life.receipt(id);
+    const workspace_id = await gateway.workspace();
+    const session = await gateway.session({ workspace_id });
+    const { id } = await gateway.submit(session, { metadata: {} });
+    const ask = await gateway.ask(id);
+    await gateway.answer(ask.id, { approved: true, reason: 'fine' });
+    const task = await gateway.until(id);
+    const receipt = await gateway.receipt(id);
     check(Receipt, receipt, 'the receipt');
     expect(receipt.chain).toEqual({ previous_receipt_hash: null, receipt_hash: receiptHash(receipt) });
     expect(receipt).toMatchObject({
@@ -77,7 +86,7 @@ describe('one receipt', () => {
       receipt_id: task.receipt_id,
       subject: { object: 'task', id },
       identifiers: { workspace_ref: workspace_id, session_id: session, task_id: id },
-      issuer: { id: 'tollbridge', kind: 'harness', public_key_id: life.runtime.keyring.signer().keyId },
+      issuer: { id: 'tollbridge', kind: 'harness', public_key_id: gateway.runtime.keyring.signer().keyId },
       lifecycle: {
         created_at: task.created_at,
         started_at: task.started_at,
@@ -94,7 +103,7 @@ describe('one receipt', () => {
           quorum_proof: { required: 1, satisfied: 1 },
         },
       ],
-      trust: { start_tier: 'act_auto', end_tier: 'act_auto', policy_ref: life.runtime.policy.version },
+      trust: { start_tier: 'act_auto', end_tier: 'act_auto', policy_ref: gateway.runtime.policy.version },
       cost: { currency: 'USD', total: 1.25, provider_breakdown: [{ provider: 'acme', model: 'large', amount: 1.25 }] },
       side_effects: {
         fs_writes: [{ path: '/tmp/a', operation: 'modify' }],
@@ -116,21 +125,21 @@ describe('one receipt', () => {
   });
 
   test('of work that never began has times all the same', async () => {
-    const life = await open();
-    const session = await life.session();
-    const running = await life.submit(session, { agent: 'waits' });
-    const { id } = await life.submit(session, { agent: 'waits' });
-    await life.do('task.cancel', { task_id: id });
-    const receipt = await life.receipt(id);
+    const gateway = await open();
+    const session = await gateway.session();
+    const running = await gateway.submit(session, { agent: 'waits' });
+    const { id } = await gateway.submit(session, { agent: 'waits' });
+    await gateway.send('task.cancel', { task_id: id });
+    const receipt = await gateway.receipt(id);
     check(Receipt, receipt, 'the receipt');
-    const task = await life.task(id);
+    const task = await gateway.task(id);
     expect(receipt.lifecycle).toMatchObject({
       created_at: task.created_at,
       started_at: task.created_at,
       completed_at: task.canceled_at,
       final_state: 'CANCELED',
     });
-    await life.do('task.cancel', { task_id: running.id });
+    await gateway.send('task.cancel', { task_id: running.id });
   });
 });
 
@@ -143,15 +152,15 @@ describe('the chain', () => {
     const workspaces = [await one.workspace(), await one.workspace(), await two.workspace()];
     const wanted: Promise<Task>[] = [];
     for (let n = 0; n < 200; n += 1) {
-      const life = n % 2 ? one : two;
+      const gateway = n % 2 ? one : two;
       wanted.push(
         (async () => {
-          const session = await life.session({ workspace_id: workspaces[n % 3]! });
+          const session = await gateway.session({ workspace_id: workspaces[n % 3]! });
           const agent = n % 10 === 0 ? 'fails' : n % 10 === 1 ? 'waits' : 'quick';
-          const task = await life.submit(session, { agent });
+          const task = await gateway.submit(session, { agent });
           // Some are ended from the other gateway.
-          if (agent === 'waits') await (n % 4 === 1 ? two : one).do('task.cancel', { task_id: task.id });
-          return await life.ended(task.id);
+          if (agent === 'waits') await (n % 4 === 1 ? two : one).send('task.cancel', { task_id: task.id });
+          return await gateway.until(task.id);
         })(),
       );
     }
@@ -191,25 +200,25 @@ describe('the chain', () => {
       expect(verifyInclusion(stored[(position + 1) % 200]!.hash, proof, root)).toBe(false);
     }
     for (const { receipt } of [stored[0]!, stored[99]!, stored[199]!]) {
-      const verdict = await two.do('receipt.verify', { receipt_id: receipt.receipt_id });
+      const verdict = await two.send('receipt.verify', { receipt_id: receipt.receipt_id });
       expect(verdict.details).toMatchObject({ valid: true });
     }
   });
 
   test('replays stand in it like everything else', async () => {
-    const life = await open();
-    const session = await life.session();
-    const { id } = await life.submit(session, { agent: 'quick' });
-    await life.ended(id);
-    const again = await life.do('task.replay', { task_id: id });
-    await life.runtime.idle();
-    await life.ended((await life.submit(session, { agent: 'quick' })).id);
-    const stored = await everyReceipt(life.runtime.store);
+    const gateway = await open();
+    const session = await gateway.session();
+    const { id } = await gateway.submit(session, { agent: 'quick' });
+    await gateway.until(id);
+    const again = await gateway.send('task.replay', { task_id: id });
+    await gateway.runtime.idle();
+    await gateway.until((await gateway.submit(session, { agent: 'quick' })).id);
+    const stored = await everyReceipt(gateway.runtime.store);
     expect(stored.map(({ receipt }) => receipt.subject.object)).toEqual(['task', 'replay_segment', 'task']);
     expect(stored[1]!.receipt.identifiers.task_id).toBe(again.resource.id);
     const report = await verifyChain(
       stored.map(({ receipt }) => receipt),
-      { keys: life.runtime.keyring.jwks() },
+      { keys: gateway.runtime.keyring.jwks() },
     );
     expect(report).toMatchObject({ valid: true, records: 3 });
   });
@@ -218,37 +227,37 @@ describe('the chain', () => {
 describe('tampering with the file', () => {
   needsFile();
 
-  async function threeReceipts(): Promise<{ life: Life; stored: readonly StoredReceipt[] }> {
-    const life = await open();
-    const session = await life.session();
-    for (let n = 0; n < 3; n += 1) await life.ended((await life.submit(session, { agent: 'quick' })).id);
-    return { life, stored: await everyReceipt(life.runtime.store) };
+  async function threeReceipts(): Promise<{ gateway: TestGateway; stored: readonly StoredReceipt[] }> {
+    const gateway = await open();
+    const session = await gateway.session();
+    for (let n = 0; n < 3; n += 1) await gateway.until((await gateway.submit(session, { agent: 'quick' })).id);
+    return { gateway, stored: await everyReceipt(gateway.runtime.store) };
   }
-  function edit(life: Life, sql: string, ...params: unknown[]): void {
-    const db = new Database(join(life.dir, 'log.db'));
+  function edit(gateway: TestGateway, sql: string, ...params: unknown[]): void {
+    const db = new Database(join(gateway.dir, 'log.db'));
     db.prepare(sql).run(...(params as []));
     db.close();
   }
-  const verdictOn = async (life: Life, { receipt }: StoredReceipt) =>
-    (await life.do('receipt.verify', { receipt_id: receipt.receipt_id })).details;
-  async function archiveOf(life: Life) {
-    const lines = (await everyReceipt(life.runtime.store)).map(({ receipt }) => receipt);
-    return await verifyChain(lines, { keys: life.runtime.keyring.jwks() });
+  const verdictOn = async (gateway: TestGateway, { receipt }: StoredReceipt) =>
+    (await gateway.send('receipt.verify', { receipt_id: receipt.receipt_id })).details;
+  async function archiveOf(gateway: TestGateway) {
+    const lines = (await everyReceipt(gateway.runtime.store)).map(({ receipt }) => receipt);
+    return await verifyChain(lines, { keys: gateway.runtime.keyring.jwks() });
   }
 
   test('a changed word is found, and the record is named', async () => {
-    const { life, stored } = await threeReceipts();
+    const { gateway, stored } = await threeReceipts();
     const [, second, third] = stored as [StoredReceipt, StoredReceipt, StoredReceipt];
     const forged = JSON.stringify(second.receipt).replace('"SUCCEEDED"', '"FAILED"');
-    edit(life, 'UPDATE receipts SET body = ? WHERE position = 1', forged);
-    expect(await verdictOn(life, second)).toMatchObject({ valid: false, reason: 'hash_mismatch' });
-    expect((await archiveOf(life)).firstBad).toMatchObject({
+    edit(gateway, 'UPDATE receipts SET body = ? WHERE position = 1', forged);
+    expect(await verdictOn(gateway, second)).toMatchObject({ valid: false, reason: 'hash_mismatch' });
+    expect((await archiveOf(gateway)).firstBad).toMatchObject({
       line: 2,
       code: 'edited',
       receipt_id: second.receipt.receipt_id,
     });
     // A check is an answer, and the answer is on record.
-    const { bridge } = life.runtime;
+    const { bridge } = gateway.runtime;
     const events = [];
     const actor = { id: 'auditor', kind: 'person' as const, scopes: ['*'] };
     for await (const event of bridge.events(actor, { stream: { of: 'workspace', id: second.chain } }))
@@ -258,44 +267,44 @@ describe('tampering with the file', () => {
       receipt_id: second.receipt.receipt_id,
       payload: { valid: false, reason: 'hash_mismatch' },
     });
-    expect(await verdictOn(life, stored[0]!)).toMatchObject({ valid: true });
+    expect(await verdictOn(gateway, stored[0]!)).toMatchObject({ valid: true });
     expect(third.receipt.chain.previous_receipt_hash).toBe(second.hash);
   });
 
   test('a record rewritten with its own new hash does not fit its signature', async () => {
-    const { life, stored } = await threeReceipts();
+    const { gateway, stored } = await threeReceipts();
     const second = stored[1]!;
     const receipt = structuredClone(second.receipt);
     (receipt.lifecycle as { final_state: string }).final_state = 'FAILED';
     (receipt.chain as { receipt_hash: string }).receipt_hash = receiptHash(receipt);
     edit(
-      life,
+      gateway,
       'UPDATE receipts SET body = ?, hash = ? WHERE position = 1',
       JSON.stringify(receipt),
       receipt.chain.receipt_hash,
     );
-    expect(await verdictOn(life, second)).toMatchObject({ valid: false });
-    expect((await archiveOf(life)).firstBad).toMatchObject({
+    expect(await verdictOn(gateway, second)).toMatchObject({ valid: false });
+    expect((await archiveOf(gateway)).firstBad).toMatchObject({
       code: 'signature_invalid',
       receipt_id: second.receipt.receipt_id,
     });
   });
 
   test('a record taken out leaves a gap', async () => {
-    const { life, stored } = await threeReceipts();
-    edit(life, 'DELETE FROM receipts WHERE position = 1');
-    expect((await archiveOf(life)).firstBad).toMatchObject({
+    const { gateway, stored } = await threeReceipts();
+    edit(gateway, 'DELETE FROM receipts WHERE position = 1');
+    expect((await archiveOf(gateway)).firstBad).toMatchObject({
       code: 'deleted',
       receipt_id: stored[2]!.receipt.receipt_id,
     });
   });
 
   test('records that changed places are found, and the first is named', async () => {
-    const { life, stored } = await threeReceipts();
+    const { gateway, stored } = await threeReceipts();
     const [, second, third] = stored as [StoredReceipt, StoredReceipt, StoredReceipt];
     const swap = (position: number, id: string, { receipt, hash }: StoredReceipt) =>
       edit(
-        life,
+        gateway,
         'UPDATE receipts SET body = ?, hash = ?, id = ? WHERE position = ?',
         JSON.stringify(receipt),
         hash,
@@ -305,7 +314,10 @@ describe('tampering with the file', () => {
     swap(1, 'tmp', third);
     swap(2, second.receipt.receipt_id, second);
     swap(1, third.receipt.receipt_id, third);
-    expect((await archiveOf(life)).firstBad).toMatchObject({ code: 'reordered', receipt_id: third.receipt.receipt_id });
-    expect(await verdictOn(life, third)).toMatchObject({ valid: false });
+    expect((await archiveOf(gateway)).firstBad).toMatchObject({
+      code: 'reordered',
+      receipt_id: third.receipt.receipt_id,
+    });
+    expect(await verdictOn(gateway, third)).toMatchObject({ valid: false });
   });
 });

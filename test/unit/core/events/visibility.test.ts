@@ -4,7 +4,9 @@ import type { Actor } from '../../../../src/model/actions.ts';
 import type { CoreEvent } from '../../../../src/model/events.ts';
 import type { Artifact, Memory, Message, Task } from '../../../../src/model/resources.ts';
 import type { Row } from '../../../../src/ports/index.ts';
-import { ana, faultOf, type Life, openLife } from '../../../support/tasks/life.ts';
+import { ana } from '../../../support/gateway/actors.ts';
+import { refusalOf } from '../../../support/gateway/faults.ts';
+import { openTestGateway, REAL_TIME, type TestGateway } from '../../../support/gateway/test-gateway.ts';
 import { scripted, text } from '../../../support/tasks/script.ts';
 
 const part = (visibility: string, said: string) => ({ type: 'text', text: said, visibility });
@@ -25,8 +27,8 @@ const SCOPES = [
 /** Its door asks, and its credential has no right to it. */
 const asking: Actor = { ...ana, id: 'key', kind: 'service', scopes: SCOPES, sees: 'internal' };
 
-async function everything(life: Life, actor: Actor, session: string, task: string): Promise<string> {
-  const { bridge } = life.runtime;
+async function everything(gateway: TestGateway, actor: Actor, session: string, task: string): Promise<string> {
+  const { bridge } = gateway.runtime;
   const found: unknown[] = [await bridge.view(actor, 'task', task)];
   for (const object of ['message', 'task', 'artifact', 'outcome']) {
     found.push(
@@ -64,52 +66,53 @@ async function story() {
     });
     await sink.emit(text('answer'));
   });
-  const life = await openLife({ backends: [agent] });
-  const session = await life.session();
-  await life.do('message.append', { session_id: session, message: message as never });
-  const { id } = await life.submit(session, { input: message });
-  await life.ended(id);
-  return { life, session, task: id };
+  const gateway = await openTestGateway({ ...REAL_TIME, agents: [agent] });
+  const session = await gateway.session();
+  await gateway.send('message.append', { session_id: session, message: message as never });
+  const { id } = await gateway.submit(session, { input: message });
+  await gateway.until(id);
+  return { gateway, session, task: id };
 }
 
 describe('what is shown', () => {
   test('public content to a caller that asks for no more, whatever its scopes; internal content to one that asks for it and may see it', async () => {
-    const { life, session, task } = await story();
+    const { gateway, session, task } = await story();
     for (const actor of [ana, asking, { ...ana, kind: 'system' as const }]) {
-      const shown = await everything(life, actor, session, task);
+      const shown = await everything(gateway, actor, session, task);
       expect(shown).toContain('Lyon');
       expect(shown).not.toContain('Oslo');
       expect(shown).not.toContain('Riga');
       expect(shown).toContain('"type":"redacted"');
     }
-    const shown = await everything(life, inside, session, task);
+    const shown = await everything(gateway, inside, session, task);
     expect(shown).toContain('inside Oslo');
     expect(shown).toContain('thought Oslo');
     expect(shown).not.toContain('sealed Riga');
     const events: CoreEvent[] = [];
-    for await (const event of life.runtime.bridge.events(inside, { stream: { of: 'session', id: session } }))
+    for await (const event of gateway.runtime.bridge.events(inside, { stream: { of: 'session', id: session } }))
       events.push(event);
     expect(JSON.stringify(events)).not.toContain('Riga');
   });
 
   test('what a command answers is shown like everything else', async () => {
-    const { life, session, task } = await story();
-    const replay = async (actor: Actor) => JSON.stringify(await life.do('task.replay', { task_id: task }, { actor }));
+    const { gateway, session, task } = await story();
+    const replay = async (actor: Actor) =>
+      JSON.stringify(await gateway.send('task.replay', { task_id: task }, { actor }));
     expect(await replay(asking)).not.toContain('Oslo');
-    await life.runtime.idle();
-    const { resource } = await life.do('message.append', { session_id: session, message: message as never });
+    await gateway.runtime.idle();
+    const { resource } = await gateway.send('message.append', { session_id: session, message: message as never });
     expect((resource as Message & Row).parts.map(({ type }) => type)).toEqual(['text', 'redacted', 'redacted']);
   });
 
   test('bytes: internal ones take internal:read, those for receipts receipts:read', async () => {
-    const { life, task } = await story();
-    const { data } = await life.runtime.bridge.list<Artifact & Row>(inside, {
+    const { gateway, task } = await story();
+    const { data } = await gateway.runtime.bridge.list<Artifact & Row>(inside, {
       object: 'artifact',
       where: { task_id: task },
     });
     const read = (actor: Actor, visibility: string) => {
       const { id } = data.find((file) => file.visibility === visibility && file.metadata.spilled !== true)!;
-      return life.runtime.bridge.bytes(actor, id).then(
+      return gateway.runtime.bridge.bytes(actor, id).then(
         (bytes) => Buffer.from(bytes).toString(),
         (cause) => cause.kind,
       );
@@ -121,8 +124,8 @@ describe('what is shown', () => {
   });
 
   test('a memory keeps its content from those it is not for', async () => {
-    const life = await openLife();
-    const workspace = await life.workspace();
+    const gateway = await openTestGateway(REAL_TIME);
+    const workspace = await gateway.workspace();
     const ids: string[] = [];
     for (const [visibility, content] of [
       ['public', 'open Lyon'],
@@ -130,18 +133,18 @@ describe('what is shown', () => {
       ['receipt_only', 'sealed Riga'],
     ]) {
       const body = { scope: 'workspace', owner_id: workspace, content, visibility, provenance: {} };
-      ids.push((await life.do('resource.create', { object: 'memory', body: body as never })).resource.id);
+      ids.push((await gateway.send('resource.create', { object: 'memory', body: body as never })).resource.id);
     }
     const contents = async (actor: Actor) =>
       await Promise.all(
-        ids.map(async (id) => (await life.runtime.bridge.view<Memory & Row>(actor, 'memory', id)).content),
+        ids.map(async (id) => (await gateway.runtime.bridge.view<Memory & Row>(actor, 'memory', id)).content),
       );
     const withheld = { redacted: true };
     expect(await contents(ana)).toEqual(['open Lyon', withheld, withheld]);
     expect(await contents(asking)).toEqual(['open Lyon', withheld, withheld]);
     expect(await contents(inside)).toEqual(['open Lyon', 'inside Oslo', 'sealed Riga']);
     const events: CoreEvent[] = [];
-    for await (const event of life.runtime.bridge.events(inside, { stream: { of: 'workspace', id: workspace } }))
+    for await (const event of gateway.runtime.bridge.events(inside, { stream: { of: 'workspace', id: workspace } }))
       events.push(event);
     expect(JSON.stringify(events)).toContain('inside Oslo');
     expect(JSON.stringify(events)).not.toContain('sealed Riga');
@@ -172,35 +175,35 @@ describe('words nobody knows', () => {
           );
         await sink.emit(text('done'));
       });
-      const life = await openLife({ backends: [agent] });
-      const session = await life.session();
+      const gateway = await openTestGateway({ ...REAL_TIME, agents: [agent] });
+      const session = await gateway.session();
       for (const input of [
         { role: 'user', parts },
         { parts },
         { role: 'user', parts: [{ type: 'x.y', visibility: word }] },
       ]) {
         expect(
-          await faultOf(life.do('task.submit', { session_id: session, input: input as never })),
+          await refusalOf(gateway.send('task.submit', { session_id: session, input: input as never })),
           JSON.stringify(input),
         ).toMatchObject({
           kind: 'invalid_request',
           param: expect.stringContaining('/input/'),
         });
       }
-      await life.ended((await life.submit(session)).id);
+      await gateway.until((await gateway.submit(session)).id);
       expect(
         faults.every((fault) => fault === 'invalid_request'),
         JSON.stringify(faults),
       ).toBe(true);
-      expect(JSON.stringify(await life.messages(session))).not.toContain('Kyiv');
+      expect(JSON.stringify(await gateway.messages(session))).not.toContain('Kyiv');
     },
   );
 
   test('an input that only looks a little like a message is data', async () => {
-    const life = await openLife({ backends: [scripted('one', async () => {})] });
-    const session = await life.session();
+    const gateway = await openTestGateway({ ...REAL_TIME, agents: [scripted('one', async () => {})] });
+    const session = await gateway.session();
     for (const input of [{ parts: [1, 2] }, { parts: ['bolt'] }, { parts: {} }, { order: { parts: [] } }]) {
-      const { resource } = await life.do('task.submit', { session_id: session, input: input as never });
+      const { resource } = await gateway.send('task.submit', { session_id: session, input: input as never });
       expect((resource as Task & Row).input).toEqual(input);
     }
   });

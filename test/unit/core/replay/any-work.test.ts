@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { vendorEvent } from '../../../../src/model/events.ts';
 import { Receipt } from '../../../../src/model/receipt.ts';
 import { check } from '../../../../src/model/validate.ts';
-import { openLife, until } from '../../../support/tasks/life.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { openTestGateway, REAL_TIME } from '../../../support/gateway/test-gateway.ts';
 import { expectFaithful, LONG, RULES, replay, tools } from '../../../support/tasks/replay.ts';
 import { sameText } from '../../../support/tasks/same-receipt.ts';
 import { type Script, scripted, stopped, text } from '../../../support/tasks/script.ts';
@@ -85,11 +86,12 @@ describe('any work at all', () => {
     const played = new Map<string, Script>();
     const box = tools();
     const agent = scripted('one', (stage) => played.get(String(stage.work.task.metadata.script))!(stage));
-    const life = await openLife({
+    const gateway = await openTestGateway({
+      ...REAL_TIME,
       rules: RULES,
       tools: [box],
       settings: { inlineLimit: 300, deferTries: 1, graceMs: 20 },
-      backends: [agent],
+      agents: [agent],
     });
     let round = 0;
     await fc.assert(
@@ -100,35 +102,35 @@ describe('any work at all', () => {
         async (wanted, end, yes) => {
           round += 1;
           played.set(String(round), scriptOf(wanted, end));
-          const { id } = await life.submit(await life.session(), { metadata: { script: String(round) } });
+          const { id } = await gateway.submit(await gateway.session(), { metadata: { script: String(round) } });
           let answers = 0;
-          await until(async () => {
-            const open = await life.openAsks();
+          await eventually(async () => {
+            const open = await gateway.openAsks();
             for (const ask of open) {
               const approved = yes[answers++ % yes.length]!;
-              await life
+              await gateway
                 .answer(ask.id, ask.kind === 'input' && approved ? { value: answers } : { approved })
                 .catch(() => {});
             }
-            const { status } = await life.task(id);
+            const { status } = await gateway.task(id);
             // Canceled at some point, whatever it was doing.
             if (end === 'is canceled' && answers >= yes.length)
-              await life.do('task.cancel', { task_id: id }).catch(() => {});
+              await gateway.send('task.cancel', { task_id: id }).catch(() => {});
             else if (end === 'is canceled' && open.length === 0) answers += 1;
             return ['COMPLETED', 'FAILED', 'CANCELED'].includes(status);
           });
-          await life.runtime.idle();
-          const task = await life.task(id);
+          await gateway.runtime.idle();
+          const task = await gateway.task(id);
           const [ran, starts] = [box.ran.length, agent.starts.length];
-          const [one, two] = [await replay(life, id), await replay(life, id)];
+          const [one, two] = [await replay(gateway, id), await replay(gateway, id)];
           expect([one.status, one.failure]).toEqual([task.status, task.failure]);
-          await expectFaithful(life, task, one);
-          check(Receipt, await life.receipt(one.id), 'the receipt');
-          expect(sameText(await life.receipt(one.id))).toBe(sameText(await life.receipt(two.id)));
-          const third = await replay(life, one.id);
-          await expectFaithful(life, one, third);
+          await expectFaithful(gateway, task, one);
+          check(Receipt, await gateway.receipt(one.id), 'the receipt');
+          expect(sameText(await gateway.receipt(one.id))).toBe(sameText(await gateway.receipt(two.id)));
+          const third = await replay(gateway, one.id);
+          await expectFaithful(gateway, one, third);
           expect([box.ran.length, agent.starts.length]).toEqual([ran, starts]);
-          expect(await life.openAsks()).toEqual([]);
+          expect(await gateway.openAsks()).toEqual([]);
         },
       ),
       { numRuns: 40 },

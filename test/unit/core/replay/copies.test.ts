@@ -11,8 +11,16 @@ import type { Json } from '../../../../src/model/schema.ts';
 import type { Row } from '../../../../src/ports/index.ts';
 import { canonicalJson } from '../../../../src/receipt/seal/canonical-json.ts';
 import { openKeyring } from '../../../../src/receipt/seal/keys.ts';
+import { eventually } from '../../../support/eventually.ts';
+import {
+  all,
+  freshDir,
+  openTestGateway,
+  REAL_TIME,
+  says,
+  type TestGateway,
+} from '../../../support/gateway/test-gateway.ts';
 import { needsFile } from '../../../support/gateway/test-store.ts';
-import { all, freshDir, type Life, openLife, said, until } from '../../../support/tasks/life.ts';
 import { replay } from '../../../support/tasks/replay.ts';
 
 needsFile();
@@ -25,7 +33,7 @@ const ASKS = `
 
 const parts = () => ({
   rules: ASKS,
-  backends: [createDemoAgent({ pause: async () => {}, stepMs: 0 })],
+  agents: [createDemoAgent({ pause: async () => {}, stepMs: 0 })],
   tools: [createDemoTools()],
   settings: { inlineLimit: 400 },
 });
@@ -35,27 +43,27 @@ function bytesOf({ signatures: _, ...receipt }: Receipt): string {
   return canonicalJson(receipt);
 }
 
-async function played(life: Life, words: string, answers: readonly boolean[]): Promise<string> {
-  const { id } = await life.submit(await life.session(), { input: said(words) });
+async function played(gateway: TestGateway, words: string, answers: readonly boolean[]): Promise<string> {
+  const { id } = await gateway.submit(await gateway.session(), { input: says(words) });
   let asked = 0;
-  await until(async () => {
-    for (const ask of await life.openAsks()) {
+  await eventually(async () => {
+    for (const ask of await gateway.openAsks()) {
       const approved = answers[asked++ % answers.length] ?? true;
-      await life.answer(ask.id, ask.kind === 'input' ? { value: `answer ${asked}` } : { approved }).catch(() => {});
+      await gateway.answer(ask.id, ask.kind === 'input' ? { value: `answer ${asked}` } : { approved }).catch(() => {});
     }
-    return ['COMPLETED', 'FAILED', 'CANCELED'].includes((await life.task(id)).status);
+    return ['COMPLETED', 'FAILED', 'CANCELED'].includes((await gateway.task(id)).status);
   });
-  await life.runtime.idle();
+  await gateway.runtime.idle();
   return id;
 }
 
 /** The same log under other keys, on another clock, in another life. */
-async function copyOf(life: Life): Promise<Life> {
+async function copyOf(gateway: TestGateway): Promise<TestGateway> {
   const dir = await freshDir();
-  await life.close();
-  await cp(life.dir, dir, { recursive: true, filter: (path) => !/\/(keys|leases)(\/|$)/.test(path) });
+  await gateway.close();
+  await cp(gateway.dir, dir, { recursive: true, filter: (path) => !/\/(keys|leases)(\/|$)/.test(path) });
   const later = { now: () => new Date(Date.now() + 86_400_000).toISOString() };
-  return await openLife({ ...parts(), dir, clock: later });
+  return await openTestGateway({ ...REAL_TIME, ...parts(), dir, clock: later });
 }
 
 type Override = readonly [string, ReplayOverride];
@@ -105,10 +113,10 @@ interface Wanted {
 }
 
 async function checkCopies(words: string, answers: readonly boolean[], plans: readonly Wanted[]): Promise<void> {
-  const first = await openLife(parts());
+  const first = await openTestGateway({ ...REAL_TIME, ...parts() });
   const id = await played(first, words, answers);
   const second = await copyOf(first);
-  const again = await openLife({ ...parts(), dir: first.dir });
+  const again = await openTestGateway({ ...REAL_TIME, ...parts(), dir: first.dir });
   const born = new Set<string>();
   for (const [number, plan] of plans.entries()) {
     const canary = `CANARY${number}${plan.even ? 'ab' : 'a'}`;
@@ -138,10 +146,10 @@ async function checkCopies(words: string, answers: readonly boolean[], plans: re
 
 describe('copies of one log', () => {
   test('replay to the same bytes, under other keys, on another clock, and each with names of its own', async () => {
-    const first = await openLife(parts());
+    const first = await openTestGateway({ ...REAL_TIME, ...parts() });
     const id = await played(first, 'read plan then write todo Sleep then ask what colour then artifact', [true]);
     const second = await copyOf(first);
-    const again = await openLife({ ...parts(), dir: first.dir });
+    const again = await openTestGateway({ ...REAL_TIME, ...parts(), dir: first.dir });
     const bodies: Partial<CommandBody<'task.replay'>>[] = [
       {},
       {},
@@ -169,13 +177,13 @@ describe('copies of one log', () => {
   });
 
   test('whose chains differ: only the place in the chain does', async () => {
-    const first = await openLife(parts());
+    const first = await openTestGateway({ ...REAL_TIME, ...parts() });
     const id = await played(first, 'read plan', [true]);
     const second = await copyOf(first);
-    const again = await openLife({ ...parts(), dir: first.dir });
+    const again = await openTestGateway({ ...REAL_TIME, ...parts(), dir: first.dir });
     // Another receipt of the same workspace in one of them.
     const { session_id } = await again.task(id);
-    await again.ended((await again.submit(session_id, { input: said('hello') })).id);
+    await again.until((await again.submit(session_id, { input: says('hello') })).id);
     const [here, there] = [await replay(again, id), await replay(second, id)];
     const [one, two] = [await again.receipt(here.id), await second.receipt(there.id)];
     expect(one.chain.previous_receipt_hash).not.toBe(two.chain.previous_receipt_hash);
@@ -200,15 +208,15 @@ describe('copies of one log', () => {
 });
 
 test('what an approver changed is what every copy replays: the same bytes twice, and never the arguments that were asked about', async () => {
-  const life = await openLife(parts());
-  const { id } = await life.submit(await life.session(), { input: said('send the plan to bo') });
-  await until(async () => (await life.openAsks()).length > 0);
-  const [ask] = await life.openAsks();
-  await life.answer(ask!.id, { approved: true, arguments: { to: 'cy', text: 'the other plan' } });
-  await until(async () => (await life.task(id)).status === 'COMPLETED');
-  await life.runtime.idle();
-  const twin = await copyOf(life);
-  const again = await openLife({ ...parts(), dir: life.dir });
+  const gateway = await openTestGateway({ ...REAL_TIME, ...parts() });
+  const { id } = await gateway.submit(await gateway.session(), { input: says('send the plan to bo') });
+  await eventually(async () => (await gateway.openAsks()).length > 0);
+  const [ask] = await gateway.openAsks();
+  await gateway.answer(ask!.id, { approved: true, arguments: { to: 'cy', text: 'the other plan' } });
+  await eventually(async () => (await gateway.task(id)).status === 'COMPLETED');
+  await gateway.runtime.idle();
+  const twin = await copyOf(gateway);
+  const again = await openTestGateway({ ...REAL_TIME, ...parts(), dir: gateway.dir });
   const reported: string[] = [];
   for (const one of [again, twin]) {
     for (let count = 0; count < 2; count += 1) {

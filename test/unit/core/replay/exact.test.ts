@@ -5,20 +5,22 @@ import { Receipt } from '../../../../src/model/receipt.ts';
 import type { Quota } from '../../../../src/model/resources.ts';
 import { check } from '../../../../src/model/validate.ts';
 import type { Row, Store } from '../../../../src/ports/index.ts';
+import { ana, bo } from '../../../support/gateway/actors.ts';
+import { refusalOf } from '../../../support/gateway/faults.ts';
+import { all, kinds, openTestGateway, REAL_TIME, type TestGateway } from '../../../support/gateway/test-gateway.ts';
 import { PERSONA } from '../../../support/policy/personas.ts';
-import { all, ana, bo, faultOf, kinds, type Life, openLife } from '../../../support/tasks/life.ts';
 import { everything, expectFaithful, play, RULES, replay, tools } from '../../../support/tasks/replay.ts';
 import { sameReceipt, sameText } from '../../../support/tasks/same-receipt.ts';
 import { scripted, stopped, text } from '../../../support/tasks/script.ts';
 
 describe('an exact replay', () => {
   test('lives through everything again and does nothing', async () => {
-    const { life, task, session, box, agent } = await play(everything);
+    const { gateway, task, session, box, agent } = await play(everything);
     expect(task.status).toBe('COMPLETED');
     const [ran, starts] = [box.ran.length, agent.starts.length];
-    const messages = await life.messages(session);
-    const artifacts = await life.runtime.store.list({ object: 'artifact', limit: 200 });
-    const again = await replay(life, task.id, { reason: 'to see' });
+    const messages = await gateway.messages(session);
+    const artifacts = await gateway.runtime.store.list({ object: 'artifact', limit: 200 });
+    const again = await replay(gateway, task.id, { reason: 'to see' });
     expect(again).toMatchObject({
       status: 'COMPLETED',
       parent_task_id: task.id,
@@ -26,11 +28,11 @@ describe('an exact replay', () => {
       session_id: session,
     });
     expect([box.ran.length, agent.starts.length]).toEqual([ran, starts]);
-    expect(await life.messages(session)).toEqual(messages);
-    expect(await life.runtime.store.list({ object: 'artifact', limit: 200 })).toEqual(artifacts);
-    expect(await life.openAsks()).toEqual([]);
-    await expectFaithful(life, task, again);
-    const events = await life.events(again.id);
+    expect(await gateway.messages(session)).toEqual(messages);
+    expect(await gateway.runtime.store.list({ object: 'artifact', limit: 200 })).toEqual(artifacts);
+    expect(await gateway.openAsks()).toEqual([]);
+    await expectFaithful(gateway, task, again);
+    const events = await gateway.events(again.id);
     expect(kinds(events.slice(0, 3))).toEqual(['task.submitted', 'task.started', 'replay.started']);
     expect(events[2]!.payload).toMatchObject({
       source_task_id: task.id,
@@ -42,16 +44,16 @@ describe('an exact replay', () => {
     expect(kinds(events.slice(-3))).toEqual(['replay.completed', 'receipt.issued', 'task.completed']);
     expect(kinds(events)).not.toContain('vendor.tollbridge.quota_used');
     // Readers go on from the new ids.
-    for (const event of await all(life.runtime.bridge.events(ana, { stream: { of: 'task', id: again.id } }))) {
+    for (const event of await all(gateway.runtime.bridge.events(ana, { stream: { of: 'task', id: again.id } }))) {
       if (event.replay) expect(event.replay.replay_cursor).toBe(event.id);
     }
   });
 
   test('its receipt says what was replayed, from what, and claims nothing of its own', async () => {
-    const { life, task } = await play(everything);
-    const source = await life.receipt(task.id);
-    const again = await replay(life, task.id);
-    const receipt = await life.receipt(again.id);
+    const { gateway, task } = await play(everything);
+    const source = await gateway.receipt(task.id);
+    const again = await replay(gateway, task.id);
+    const receipt = await gateway.receipt(again.id);
     check(Receipt, receipt, 'the receipt');
     expect(receipt).toMatchObject({
       subject: { object: 'replay_segment', id: again.id },
@@ -83,46 +85,50 @@ describe('an exact replay', () => {
         },
       ],
     });
-    const verdict = await life.do('receipt.verify', { receipt_id: receipt.receipt_id });
+    const verdict = await gateway.send('receipt.verify', { receipt_id: receipt.receipt_id });
     expect(verdict.details).toMatchObject({ valid: true });
   });
 
   test('twice gives the same receipt, also after the persona changed, and a replay can be replayed', async () => {
-    const { life, task } = await play(everything);
-    const [one, two] = [await replay(life, task.id), await replay(life, task.id)];
-    expect(sameText(await life.receipt(one.id))).toBe(sameText(await life.receipt(two.id)));
-    expect(sameReceipt(await life.receipt(one.id), await life.receipt(task.id))).toBe(false);
-    const third = await replay(life, one.id);
+    const { gateway, task } = await play(everything);
+    const [one, two] = [await replay(gateway, task.id), await replay(gateway, task.id)];
+    expect(sameText(await gateway.receipt(one.id))).toBe(sameText(await gateway.receipt(two.id)));
+    expect(sameReceipt(await gateway.receipt(one.id), await gateway.receipt(task.id))).toBe(false);
+    const third = await replay(gateway, one.id);
     expect(third).toMatchObject({ status: 'COMPLETED', parent_task_id: one.id });
-    await expectFaithful(life, one, third);
-    const fourth = await replay(life, one.id);
-    expect(sameText(await life.receipt(third.id))).toBe(sameText(await life.receipt(fourth.id)));
+    await expectFaithful(gateway, one, third);
+    const fourth = await replay(gateway, one.id);
+    expect(sameText(await gateway.receipt(third.id))).toBe(sameText(await gateway.receipt(fourth.id)));
   });
 
   test('of a persona that has since been given more or less rope', async () => {
-    const life = await openLife({ backends: [scripted('one', async ({ sink }) => sink.emit(text('hi')))] });
-    const persona = await life.do('resource.create', {
+    const gateway = await openTestGateway({
+      ...REAL_TIME,
+      agents: [scripted('one', async ({ sink }) => sink.emit(text('hi')))],
+    });
+    const persona = await gateway.send('resource.create', {
       object: 'persona',
       body: PERSONA,
     });
-    const { id } = await life.submit(await life.session(), { persona_id: persona.resource.id });
-    await life.ended(id);
-    const one = await replay(life, id);
-    await life.do('resource.update', {
+    const { id } = await gateway.submit(await gateway.session(), { persona_id: persona.resource.id });
+    await gateway.until(id);
+    const one = await replay(gateway, id);
+    await gateway.send('resource.update', {
       object: 'persona',
       id: persona.resource.id,
       body: { autonomy_tier: 'act_auto' },
     });
-    const two = await replay(life, id);
-    expect((await life.receipt(two.id)).trust).toMatchObject({ start_tier: 'suggest', end_tier: 'suggest' });
-    expect(sameText(await life.receipt(one.id))).toBe(sameText(await life.receipt(two.id)));
+    const two = await replay(gateway, id);
+    expect((await gateway.receipt(two.id)).trust).toMatchObject({ start_tier: 'suggest', end_tier: 'suggest' });
+    expect(sameText(await gateway.receipt(one.id))).toBe(sameText(await gateway.receipt(two.id)));
   });
 
   test('charges no quota', async () => {
-    const life = await openLife({
+    const gateway = await openTestGateway({
+      ...REAL_TIME,
       rules: RULES,
       tools: [tools()],
-      backends: [
+      agents: [
         scripted('one', async ({ sink }) => {
           await sink.act({ kind: 'tool', tool: 'write', tool_call_id: 'c' });
           await sink.emit({ event: 'vendor.tollbridge.usage', payload: { usd_micros: 5, input_tokens: 7 } });
@@ -130,43 +136,43 @@ describe('an exact replay', () => {
       ],
     });
     const limits = { tool_calls: 10, tasks: 10, usd_micros: 1000, input_tokens: 1000 };
-    const quota = await life.do('resource.create', { object: 'quota', body: { scope: 'workspace', limits } });
-    const workspace_id = await life.workspace({ quota_id: quota.resource.id });
-    const { id } = await life.submit(await life.session({ workspace_id }));
-    await life.ended(id);
-    const usage = async () => (await life.view<Quota & Row>('quota', quota.resource.id)).usage;
+    const quota = await gateway.send('resource.create', { object: 'quota', body: { scope: 'workspace', limits } });
+    const workspace_id = await gateway.workspace({ quota_id: quota.resource.id });
+    const { id } = await gateway.submit(await gateway.session({ workspace_id }));
+    await gateway.until(id);
+    const usage = async () => (await gateway.view<Quota & Row>('quota', quota.resource.id)).usage;
     const before = await usage();
     expect(before).toMatchObject({ tool_calls: 1, tasks: 1 });
-    const again = await replay(life, id);
+    const again = await replay(gateway, id);
     expect(again.status).toBe('COMPLETED');
     expect(await usage()).toEqual(before);
   });
 
   test('is refused while the source still runs, and to a caller that may not see it', async () => {
-    const life = await openLife({ backends: [scripted('one', ({ signal }) => stopped(signal))] });
-    const { id } = await life.submit(await life.session());
-    expect(await faultOf(replay(life, id))).toMatchObject({ kind: 'conflict' });
-    await life.do('task.cancel', { task_id: id });
+    const gateway = await openTestGateway({ ...REAL_TIME, agents: [scripted('one', ({ signal }) => stopped(signal))] });
+    const { id } = await gateway.submit(await gateway.session());
+    expect(await refusalOf(replay(gateway, id))).toMatchObject({ kind: 'conflict' });
+    await gateway.send('task.cancel', { task_id: id });
     const outsider = { ...bo, tenant_id: 'elsewhere' };
-    const asked = life.do('task.replay', { task_id: id }, { actor: outsider });
-    expect(await faultOf(asked)).toMatchObject({ kind: 'not_found' });
-    expect((await replay(life, id)).status).toBe('CANCELED');
+    const asked = gateway.send('task.replay', { task_id: id }, { actor: outsider });
+    expect(await refusalOf(asked)).toMatchObject({ kind: 'not_found' });
+    expect((await replay(gateway, id)).status).toBe('CANCELED');
   });
 
   test('the same key is the same replay', async () => {
-    const { life, task } = await play(async () => undefined);
-    const ask = () => life.do('task.replay', { task_id: task.id }, { idempotency: { key: 'k' } });
+    const { gateway, task } = await play(async () => undefined);
+    const ask = () => gateway.send('task.replay', { task_id: task.id }, { idempotency: { key: 'k' } });
     const [one, two] = [await ask(), await ask()];
     expect(two).toMatchObject({ repeated: true, resource: { id: one.resource.id } });
-    await life.runtime.idle();
-    expect(await life.runtime.store.receipts({ task: one.resource.id })).toHaveLength(1);
+    await gateway.runtime.idle();
+    expect(await gateway.runtime.store.receipts({ task: one.resource.id })).toHaveLength(1);
   });
 });
 
 describe('questions of a replay', () => {
   test('are nobody else’s to answer, and are gone when it ends', async () => {
     const tries: string[] = [];
-    let life: Life | undefined;
+    let gateway: TestGateway | undefined;
     const meddle = (store: Store): Store => ({
       ...store,
       async commit(unit) {
@@ -175,18 +181,18 @@ describe('questions of a replay', () => {
           if (!replayed || event !== 'vendor.tollbridge.ask_opened') continue;
           const { id, kind } = payload.ask as unknown as AskRecord;
           const body = kind === 'input' ? { value: 'blue' } : { approved: false };
-          tries.push((await faultOf(life!.answer(id, body, bo))).kind);
+          tries.push((await refusalOf(gateway!.answer(id, body, bo))).kind);
         }
         return committed;
       },
     });
-    const played = await play(everything, { replace: { store: meddle } });
-    life = played.life;
-    const again = await replay(life, played.task.id);
+    const played = await play(everything, { store: meddle });
+    gateway = played.gateway;
+    const again = await replay(gateway, played.task.id);
     expect(again.status).toBe('COMPLETED');
     expect(tries.length).toBeGreaterThan(4);
     expect(new Set(tries)).toEqual(new Set(['permission_denied']));
-    expect(await life.openAsks()).toEqual([]);
-    await expectFaithful(life, played.task, again);
+    expect(await gateway.openAsks()).toEqual([]);
+    await expectFaithful(gateway, played.task, again);
   });
 });

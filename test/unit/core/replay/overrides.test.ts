@@ -9,14 +9,14 @@ import { Receipt } from '../../../../src/model/receipt.ts';
 import type { Json, JsonObject } from '../../../../src/model/schema.ts';
 import { check } from '../../../../src/model/validate.ts';
 import { hashOf } from '../../../../src/receipt/seal/canonical-json.ts';
-import { faultOf } from '../../../support/tasks/life.ts';
+import { refusalOf } from '../../../support/gateway/faults.ts';
 import { everything, play, replay } from '../../../support/tasks/replay.ts';
 import { sameReceipt } from '../../../support/tasks/same-receipt.ts';
 
 describe('overrides', () => {
   async function recorded(abilities = { reruns: true }) {
     const played = await play(everything, { abilities });
-    const events = await played.life.events(played.task.id);
+    const events = await played.gateway.events(played.task.id);
     const of = (kind: string, call?: string) =>
       events.find(({ event, payload }) => event === kind && (!call || payload.tool_call_id === call)) as CoreEvent;
     return { ...played, events, of };
@@ -25,13 +25,13 @@ describe('overrides', () => {
   const visibility = 'public';
 
   test('of every kind: the answer changes, and the receipt says how', async () => {
-    const { life, task, of } = await recorded();
-    const file = await life.do(
+    const { gateway, task, of } = await recorded();
+    const file = await gateway.send(
       'artifact.register',
       { kind: 'other', mime_type: 'application/json', visibility },
       { bytes: Buffer.from(JSON.stringify(value)) },
     );
-    const again = await replay(life, task.id, {
+    const again = await replay(gateway, task.id, {
       mode: 'with_overrides',
       reason: 'what if',
       override: {
@@ -46,7 +46,7 @@ describe('overrides', () => {
       },
     });
     expect([again.status, again.failure]).toEqual(['COMPLETED', null]);
-    const receipt = await life.receipt(again.id);
+    const receipt = await gateway.receipt(again.id);
     check(Receipt, receipt, 'the receipt');
     const delta = (
       key: string,
@@ -106,7 +106,7 @@ describe('overrides', () => {
       ['mcp_tool_return', 'mcp:box:w1'],
     ]);
 
-    const events = await life.events(again.id);
+    const events = await gateway.events(again.id);
     const reported = (kind: string, call?: string) =>
       events.find(({ event, payload }) => event === kind && (!call || payload.tool_call_id === call)) as CoreEvent;
     expect(reported('span.completed').payload.response).toEqual(value);
@@ -128,10 +128,10 @@ describe('overrides', () => {
   });
 
   test('the same overrides give the same receipt, other ones do not', async () => {
-    const { life, task } = await recorded();
+    const { gateway, task } = await recorded();
     const run = async (words: string) => {
       const override = { 'llm:main:1': { kind: 'llm_provider_response' as const, value: words } };
-      return await life.receipt((await replay(life, task.id, { mode: 'with_overrides', override })).id);
+      return await gateway.receipt((await replay(gateway, task.id, { mode: 'with_overrides', override })).id);
     };
     const [one, two, three] = [await run('a'), await run('a'), await run('b')];
     expect(sameReceipt(one, two)).toBe(true);
@@ -139,28 +139,28 @@ describe('overrides', () => {
   });
 
   test('of a decision: what was allowed is refused, and nothing follows from the call', async () => {
-    const { life, task, events } = await recorded();
+    const { gateway, task, events } = await recorded();
     const decided = events.find(
       ({ event, payload }) => event.endsWith('.decided') && (payload.action as JsonObject).tool_call_id === 'w1',
     )!;
     const decision = { verdict: 'block', reason: 'a stricter rule', engine: 'cedar' };
-    const again = await replay(life, task.id, {
+    const again = await replay(gateway, task.id, {
       mode: 'with_overrides',
       override: {
         [`event:${decided.id}`]: { kind: 'event_payload', value: { ...decided.payload, decision } as JsonObject },
       },
     });
     expect([again.status, again.failure]).toEqual(['COMPLETED', null]);
-    const reported = (await life.events(again.id)).filter(
+    const reported = (await gateway.events(again.id)).filter(
       ({ event, payload }) => event.startsWith('tool.') && payload.tool_call_id === 'w1',
     );
     expect(reported.map(({ event }) => event)).toEqual(['tool.requested', 'tool.denied']);
     // Nobody said that the rule may be known.
-    expect(JSON.stringify(await life.events(again.id))).not.toContain('a stricter rule');
+    expect(JSON.stringify(await gateway.events(again.id))).not.toContain('a stricter rule');
   });
 
   test('what is wrong with a request is said by name', async () => {
-    const { life, task, of } = await recorded();
+    const { gateway, task, of } = await recorded();
     const llm = { kind: 'llm_provider_response' as const, value: 1 };
     const wrong: [Partial<CommandBody<'task.replay'>>, string, string][] = [
       [{ override: { 'llm:main:1': llm } }, 'invalid_request', '/override'],
@@ -247,17 +247,19 @@ describe('overrides', () => {
       ],
     ];
     for (const [body, kind, param] of wrong) {
-      expect(await faultOf(replay(life, task.id, body)), JSON.stringify(body)).toEqual({ kind, param });
+      expect(await refusalOf(replay(gateway, task.id, body)), JSON.stringify(body)).toEqual({ kind, param });
     }
-    expect(await faultOf(replay(life, task.id, { mode: 'from_checkpoint', checkpoint_id: 'never' }))).toMatchObject({
+    expect(
+      await refusalOf(replay(gateway, task.id, { mode: 'from_checkpoint', checkpoint_id: 'never' })),
+    ).toMatchObject({
       kind: 'not_found',
     });
     // The keys there are come with the refusal of one there is not.
-    const unknown = replay(life, task.id, { mode: 'with_overrides', override: { 'llm:other': llm } });
+    const unknown = replay(gateway, task.id, { mode: 'with_overrides', override: { 'llm:other': llm } });
     await expect(unknown).rejects.toMatchObject({
       details: { known: expect.arrayContaining(['llm:main:1', 'mcp:box:w1', 'time:started_at', 'secret:ACME_LOGIN']) },
     });
     // Nothing of all this was written down.
-    expect(await life.runtime.store.list({ object: 'task', where: { parent_task_id: task.id } })).toEqual([]);
+    expect(await gateway.runtime.store.list({ object: 'task', where: { parent_task_id: task.id } })).toEqual([]);
   });
 });

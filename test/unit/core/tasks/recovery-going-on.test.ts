@@ -2,9 +2,18 @@
 import { describe, expect, test } from 'vitest';
 import { type CoreEvent, vendorEvent } from '../../../../src/model/events.ts';
 import type { Message } from '../../../../src/model/resources.ts';
+import { eventually } from '../../../support/eventually.ts';
+import {
+  kinds,
+  openTestGateway,
+  REAL_TIME,
+  says,
+  states,
+  type TestGateway,
+} from '../../../support/gateway/test-gateway.ts';
 import { needsFile } from '../../../support/gateway/test-store.ts';
+import { MIXED } from '../../../support/policy/rules.ts';
 import { openMortal, settings } from '../../../support/tasks/killable-gateway.ts';
-import { kinds, type Life, MIXED, openLife, path, said, until } from '../../../support/tasks/life.ts';
 import { type Script, scripted, stopped, type Toolbox, text, toolbox } from '../../../support/tasks/script.ts';
 import { expectLegal } from '../../../support/tasks/states.ts';
 
@@ -49,12 +58,15 @@ const thorough: Script = async ({ sink }) => {
 const boxOf = (): Toolbox => toolbox('box', { write: undefined, no: undefined, mend: undefined, ask: undefined });
 
 /** Says yes to whatever is asked until the task is over. */
-async function seeThrough(life: Pick<Life, 'openAsks' | 'answer' | 'task' | 'runtime'>, id: string): Promise<void> {
-  await until(async () => {
-    for (const ask of await life.openAsks()) {
-      await life.answer(ask.id, ask.kind === 'input' ? { value: 'red' } : { approved: true }).catch(() => {});
+async function seeThrough(
+  gateway: Pick<TestGateway, 'openAsks' | 'answer' | 'task' | 'runtime'>,
+  id: string,
+): Promise<void> {
+  await eventually(async () => {
+    for (const ask of await gateway.openAsks()) {
+      await gateway.answer(ask.id, ask.kind === 'input' ? { value: 'red' } : { approved: true }).catch(() => {});
     }
-    return ['COMPLETED', 'FAILED', 'CANCELED'].includes((await life.task(id)).status);
+    return ['COMPLETED', 'FAILED', 'CANCELED'].includes((await gateway.task(id)).status);
   });
 }
 
@@ -93,21 +105,21 @@ describe('work a rule wants a person to allow', () => {
         { resume: true },
       ),
     ];
-    const first = await openMortal({ rules: careful, backends: agents(), settings });
+    const first = await openMortal({ rules: careful, agents: agents(), settings });
     const session = await first.session();
     const struck = moment === 'anyone was asked' ? first.doom({ commit: 2, when: 'before' }) : undefined;
     const { id } = await first.submit(session);
     await (struck ?? first.ask(id));
     await first.die();
 
-    const second = await openLife({ dir: first.dir, rules: careful, backends: agents(), settings });
+    const second = await openTestGateway({ ...REAL_TIME, dir: first.dir, rules: careful, agents: agents(), settings });
     const ask = await second.ask(id);
     expect(begun).toBe(0);
     // In the name of the client that gave the work: the rule is about ana, and was asked about ana again.
     expect(ask.action.actor).toBe('ana');
     expect(await second.openAsks()).toHaveLength(1);
     await second.answer(ask.id, { approved });
-    expect((await second.ended(id)).status).toBe(state);
+    expect((await second.until(id)).status).toBe(state);
     expect(begun).toBe(times);
   });
 });
@@ -116,7 +128,7 @@ describe('an agent that can go on', () => {
   test('dies after any commit, or just before it: nothing twice, nothing lost', { timeout: 180_000 }, async () => {
     const control = await openMortal({
       rules: MIXED,
-      backends: [scripted('one', thorough)],
+      agents: [scripted('one', thorough)],
       tools: [boxOf()],
       settings,
     });
@@ -136,14 +148,21 @@ describe('an agent that can go on', () => {
       for (const when of ['before', 'after'] as const) {
         const box = boxOf();
         const agents = () => [scripted('one', thorough, { resume: true })];
-        const first = await openMortal({ rules: MIXED, backends: agents(), tools: [box], settings });
+        const first = await openMortal({ rules: MIXED, agents: agents(), tools: [box], settings });
         const task = await first.submit(await first.session());
         const struck = first.doom({ commit, when });
         await Promise.race([struck, seeThrough(first, task.id)]);
         await struck;
         await first.die();
 
-        const second = await openLife({ dir: first.dir, rules: MIXED, backends: agents(), tools: [box], settings });
+        const second = await openTestGateway({
+          ...REAL_TIME,
+          dir: first.dir,
+          rules: MIXED,
+          agents: agents(),
+          tools: [box],
+          settings,
+        });
         await seeThrough(second, task.id);
         const events = await second.events(task.id);
         const where = `${when} commit ${commit}: ${kinds(events).join(' ')}`;
@@ -177,29 +196,34 @@ describe('an agent that can go on', () => {
     const receivedBy: string[][] = [];
     const script: Script = async ({ sink, received }) => {
       const answer = await sink.ask({ kind: 'input', key: 'k', question: 'Which?' });
-      await until(() => received.length === 1);
+      await eventually(() => received.length === 1);
       receivedBy.push(received.map((message) => String((message.parts as { text: string }[])[0]!.text)));
       await sink.emit(text(`got ${(answer as { value: string }).value}`));
     };
     const agents = () => [scripted('one', script, { resume: true })];
-    const first = await openMortal({ backends: agents(), settings });
+    const first = await openMortal({ agents: agents(), settings });
     const session = await first.session();
     const { id } = await first.submit(session);
     const ask = await first.ask(id);
-    await first.do('task.message', { task_id: id, kind: 'interrupt', message: said('hurry') });
+    await first.send('task.message', { task_id: id, kind: 'interrupt', message: says('hurry') });
     await first.die();
 
     // A gateway without the agent can still take the answer.
-    const other = await openLife({ dir: first.dir, settings: { ...settings, sweepMs: 60_000 }, backends: agents() });
+    const other = await openTestGateway({
+      ...REAL_TIME,
+      dir: first.dir,
+      settings: { ...settings, sweepMs: 60_000 },
+      agents: agents(),
+    });
     expect(other.recovered).toEqual({ resumed: 1, started: 0, failed: 0 });
-    await until(async () => (await other.task(id)).status === 'INPUT_REQUIRED');
+    await eventually(async () => (await other.task(id)).status === 'INPUT_REQUIRED');
     expect((await other.openAsks()).map((open) => open.id)).toEqual([ask.id]);
     await other.answer(ask.id, { value: 'blue' });
-    expect((await other.ended(id)).status).toBe('COMPLETED');
+    expect((await other.until(id)).status).toBe('COMPLETED');
     expect(receivedBy).toEqual([['hurry']]);
     const events = await other.events(id);
     expectLegal(events);
-    expect(path(events)).toEqual([
+    expect(states(events)).toEqual([
       'SUBMITTED',
       'WORKING',
       'INPUT_REQUIRED',
@@ -218,15 +242,22 @@ describe('an agent that can go on', () => {
     };
     const box = boxOf();
     const agents = () => [scripted('one', script, { resume: true })];
-    const first = await openMortal({ rules: MIXED, backends: agents(), tools: [box], settings });
+    const first = await openMortal({ rules: MIXED, agents: agents(), tools: [box], settings });
     const { id } = await first.submit(await first.session());
     const ask = await first.ask(id);
     const struck = first.doom({ commit: 1, when: 'after' }); // the answer itself is the last thing written
     void first.answer(ask.id, { approved: true });
     await struck;
     await first.die();
-    const second = await openLife({ dir: first.dir, rules: MIXED, backends: agents(), tools: [box], settings });
-    expect((await second.ended(id)).status).toBe('COMPLETED');
+    const second = await openTestGateway({
+      ...REAL_TIME,
+      dir: first.dir,
+      rules: MIXED,
+      agents: agents(),
+      tools: [box],
+      settings,
+    });
+    expect((await second.until(id)).status).toBe('COMPLETED');
     expect(box.ran).toHaveLength(1);
     const events = kinds(await second.events(id));
     for (const once of ['vendor.tollbridge.ask_opened', 'vendor.tollbridge.ask_used', 'tool.completed']) {
@@ -237,26 +268,26 @@ describe('an agent that can go on', () => {
   test('is left for the gateway it belongs to by one that only visits, and ended by a system actor without the agent', async () => {
     const agents = () => [scripted('one', async ({ sink }) => void (await sink.emit(text('done'))), { resume: true })];
     const stuck = [scripted('one', async ({ signal }) => await stopped(signal), { resume: true })];
-    const first = await openMortal({ backends: stuck, settings });
+    const first = await openMortal({ agents: stuck, settings });
     const session = await first.session();
     const { id } = await first.submit(session);
     const other = await first.submit(await first.session());
     await first.die();
     const visiting = { ...settings, recoversOrphans: false };
-    const visitor = await openLife({ dir: first.dir, backends: [], settings: visiting });
+    const visitor = await openTestGateway({ ...REAL_TIME, dir: first.dir, agents: [], settings: visiting });
     expect(visitor.recovered).toEqual({ resumed: 0, started: 0, failed: 0 });
     expect((await visitor.task(id)).status).toBe('WORKING');
     await visitor.runtime.close();
-    const home = await openLife({ dir: first.dir, backends: agents(), settings: visiting });
+    const home = await openTestGateway({ ...REAL_TIME, dir: first.dir, agents: agents(), settings: visiting });
     expect(home.recovered).toEqual({ resumed: 2, started: 0, failed: 0 });
-    expect((await home.ended(id)).status).toBe('COMPLETED');
-    expect((await home.ended(other.id)).status).toBe('COMPLETED');
+    expect((await home.until(id)).status).toBe('COMPLETED');
+    expect((await home.until(other.id)).status).toBe('COMPLETED');
 
-    const again = await openMortal({ backends: stuck, settings });
+    const again = await openMortal({ agents: stuck, settings });
     const lost = await again.submit(await again.session());
     await again.die();
-    const owner = await openLife({ dir: again.dir, backends: [], settings });
-    expect((await owner.ended(lost.id)).status).toBe('FAILED');
+    const owner = await openTestGateway({ ...REAL_TIME, dir: again.dir, agents: [], settings });
+    expect((await owner.until(lost.id)).status).toBe('FAILED');
   });
 
   test('an approval given for one act does not serve another that asks in its place', async () => {
@@ -266,7 +297,7 @@ describe('an agent that can go on', () => {
     };
     const box = boxOf();
     const agents = () => [scripted('one', script, { resume: true })];
-    const first = await openMortal({ rules: MIXED, backends: agents(), tools: [box], settings });
+    const first = await openMortal({ rules: MIXED, agents: agents(), tools: [box], settings });
     const { id } = await first.submit(await first.session());
     const ask = await first.ask(id);
     const struck = first.doom({ commit: 1, when: 'after' });
@@ -274,14 +305,21 @@ describe('an agent that can go on', () => {
     await struck;
     await first.die();
     to = 'mallory';
-    const second = await openLife({ dir: first.dir, rules: MIXED, backends: agents(), tools: [box], settings });
-    await until(async () => (await second.openAsks()).length === 1);
+    const second = await openTestGateway({
+      ...REAL_TIME,
+      dir: first.dir,
+      rules: MIXED,
+      agents: agents(),
+      tools: [box],
+      settings,
+    });
+    await eventually(async () => (await second.openAsks()).length === 1);
     const [again] = await second.openAsks();
     expect(again!.id).not.toBe(ask.id);
     expect(again!.action).toMatchObject({ arguments: { to: 'mallory' } });
     expect(box.ran).toEqual([]);
     await second.answer(again!.id, { approved: false, reason: 'not him' });
-    await second.ended(id);
+    await second.until(id);
     expect(box.ran).toEqual([]);
   });
 });

@@ -1,8 +1,10 @@
 /** Work outside whose calls came through a process that is gone is sealed by the next, and nothing else of it is touched. */
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../../../support/eventually.ts';
+import { openTestGateway, REAL_TIME } from '../../../support/gateway/test-gateway.ts';
 import { needsFile } from '../../../support/gateway/test-store.ts';
+import { MIXED } from '../../../support/policy/rules.ts';
 import { openMortal, settings } from '../../../support/tasks/killable-gateway.ts';
-import { MIXED, openLife, until } from '../../../support/tasks/life.ts';
 import { scripted, stopped, toolbox } from '../../../support/tasks/script.ts';
 
 needsFile();
@@ -10,17 +12,19 @@ needsFile();
 const box = () => toolbox('box', { write: undefined, ask: undefined, slow: () => new Promise(() => {}) });
 
 async function leaveBehind(served: object) {
-  const life = await openMortal({ rules: MIXED, tools: [box()], settings });
-  const { id } = await life.submit(await life.session(), { agent: 'none', served } as never);
+  const gateway = await openMortal({ rules: MIXED, tools: [box()], settings });
+  const { id } = await gateway.submit(await gateway.session(), { agent: 'none', served } as never);
   const call = (tool: string, tool_call_id: string) =>
-    life.do('tool.call', { task_id: id, action: { kind: 'tool', tool, server: 'box', tool_call_id } });
+    gateway.send('tool.call', { task_id: id, action: { kind: 'tool', tool, server: 'box', tool_call_id } });
   await call('write', 'done');
   void call('slow', 'running').catch(() => {});
   void call('ask', 'asked').catch(() => {});
-  await life.ask(id);
-  await until(async () => (await life.events(id)).filter(({ event }) => event === 'tool.requested').length === 3);
-  await life.die();
-  return { life, id };
+  await gateway.ask(id);
+  await eventually(
+    async () => (await gateway.events(id)).filter(({ event }) => event === 'tool.requested').length === 3,
+  );
+  await gateway.die();
+  return { gateway, id };
 }
 
 const outcomes = [
@@ -35,8 +39,8 @@ const outcomes = [
 
 describe('calls that came through a process that was killed', () => {
   test('are on one receipt, each as far as it is known', async () => {
-    const { life, id } = await leaveBehind({});
-    const next = await openLife({ dir: life.dir, rules: MIXED, settings });
+    const { gateway, id } = await leaveBehind({});
+    const next = await openTestGateway({ ...REAL_TIME, dir: gateway.dir, rules: MIXED, settings });
     expect(next.recovered).toEqual({ resumed: 0, started: 0, failed: 1 });
     expect(await next.task(id)).toMatchObject({ status: 'FAILED', failure: { code: 'interrupted' } });
     const receipt = await next.receipt(id);
@@ -46,26 +50,31 @@ describe('calls that came through a process that was killed', () => {
   });
 
   test('are sealed by a process that only visits, too', async () => {
-    const { life, id } = await leaveBehind({});
-    const next = await openLife({ dir: life.dir, rules: MIXED, settings: { ...settings, recoversOrphans: false } });
+    const { gateway, id } = await leaveBehind({});
+    const next = await openTestGateway({
+      ...REAL_TIME,
+      dir: gateway.dir,
+      rules: MIXED,
+      settings: { ...settings, recoversOrphans: false },
+    });
     expect((await next.receipt(id)).side_effects.tool_calls).toMatchObject(outcomes);
   });
 
   test('of an agent that may come back are left open for it, and belong to the process it comes back to', async () => {
-    const { life, id } = await leaveBehind({ away_ms: 60_000 });
-    const next = await openLife({ dir: life.dir, rules: MIXED, settings });
+    const { gateway, id } = await leaveBehind({ away_ms: 60_000 });
+    const next = await openTestGateway({ ...REAL_TIME, dir: gateway.dir, rules: MIXED, settings });
     expect(next.recovered).toEqual({ resumed: 0, started: 0, failed: 0 });
-    await next.do('task.resume', { task_id: id });
-    await next.do('task.resume', { task_id: id });
+    await next.send('task.resume', { task_id: id });
+    await next.send('task.resume', { task_id: id });
     expect((await next.events(id)).filter(({ event }) => event === 'vendor.tollbridge.recovered')).toHaveLength(1);
-    await next.do('task.report', { task_id: id, end: { state: 'COMPLETED' } });
+    await next.send('task.report', { task_id: id, end: { state: 'COMPLETED' } });
     expect((await next.receipt(id)).side_effects.tool_calls[1]).toMatchObject({ metadata: { outcome: 'unknown' } });
   });
 
   test('of an agent that stays away are sealed in the end', async () => {
-    const { life, id } = await leaveBehind({ away_ms: 100 });
-    const next = await openLife({ dir: life.dir, rules: MIXED, settings });
-    await until(async () => (await next.task(id)).status === 'FAILED');
+    const { gateway, id } = await leaveBehind({ away_ms: 100 });
+    const next = await openTestGateway({ ...REAL_TIME, dir: gateway.dir, rules: MIXED, settings });
+    await eventually(async () => (await next.task(id)).status === 'FAILED');
     expect(await next.task(id)).toMatchObject({ failure: { code: 'agent_left' } });
     expect((await next.receipt(id)).side_effects.tool_calls).toMatchObject(outcomes);
   });
@@ -79,16 +88,20 @@ test('work of an agent that cannot go on is ended by the gateway that finds it; 
     }),
     abilities: { resume, evidence: 'asked' as const },
   });
-  const life = await openMortal({
+  const gateway = await openMortal({
     tools: [box()],
-    backends: [working('frail', false), working('sturdy', true)],
+    agents: [working('frail', false), working('sturdy', true)],
     settings,
   });
-  const frail = await life.submit(await life.session(), { agent: 'frail' });
-  const sturdy = await life.submit(await life.session(), { agent: 'sturdy' });
-  for (const { id } of [frail, sturdy]) await life.seen(id, 'tool.requested');
-  await life.die();
-  const next = await openLife({ dir: life.dir, settings: { ...settings, recoversOrphans: false } });
+  const frail = await gateway.submit(await gateway.session(), { agent: 'frail' });
+  const sturdy = await gateway.submit(await gateway.session(), { agent: 'sturdy' });
+  for (const { id } of [frail, sturdy]) await gateway.seen(id, 'tool.requested');
+  await gateway.die();
+  const next = await openTestGateway({
+    ...REAL_TIME,
+    dir: gateway.dir,
+    settings: { ...settings, recoversOrphans: false },
+  });
   expect((await next.receipt(frail.id)).side_effects.tool_calls).toMatchObject([
     { call_id: 'running', metadata: { outcome: 'unknown' } },
   ]);

@@ -3,7 +3,10 @@ import { describe, expect, test } from 'vitest';
 import type { CoreEvent } from '../../../../src/model/events.ts';
 import type { Outcome, Task } from '../../../../src/model/resources.ts';
 import type { Row, Signer } from '../../../../src/ports/index.ts';
-import { ana, faultOf, kinds, openLife, path, until } from '../../../support/tasks/life.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { ana } from '../../../support/gateway/actors.ts';
+import { refusalOf } from '../../../support/gateway/faults.ts';
+import { kinds, openTestGateway, REAL_TIME, states } from '../../../support/gateway/test-gateway.ts';
 import { latch, patient, scripted, text, toolbox } from '../../../support/tasks/script.ts';
 import { expectLegal, outcomesOf } from '../../../support/tasks/states.ts';
 
@@ -12,9 +15,12 @@ const locationOf = ({ id }: CoreEvent) => Number(id.slice(4));
 
 describe('the end', () => {
   test('outcome, receipt and terminal event are one commit, and a reader that sees the event can read the rest', async () => {
-    const life = await openLife({ backends: [scripted('one', async ({ sink }) => sink.emit(text('hm')))] });
-    const { store, bridge } = life.runtime;
-    const sessions = await Promise.all(Array.from({ length: 10 }, () => life.session()));
+    const gateway = await openTestGateway({
+      ...REAL_TIME,
+      agents: [scripted('one', async ({ sink }) => sink.emit(text('hm')))],
+    });
+    const { store, bridge } = gateway.runtime;
+    const sessions = await Promise.all(Array.from({ length: 10 }, () => gateway.session()));
     const stop = new AbortController();
     let met = 0;
     const watching = (async () => {
@@ -29,11 +35,11 @@ describe('the end', () => {
         if (met === 10) return;
       }
     })();
-    const tasks = await Promise.all(sessions.map((session) => life.submit(session)));
+    const tasks = await Promise.all(sessions.map((session) => gateway.submit(session)));
     await watching;
     stop.abort();
     for (const { id } of tasks) {
-      const [issued, completed] = (await life.events(id)).slice(-2) as [CoreEvent, CoreEvent];
+      const [issued, completed] = (await gateway.events(id)).slice(-2) as [CoreEvent, CoreEvent];
       expect([issued.event, completed.event]).toEqual(['receipt.issued', 'task.completed']);
       expect(locationOf(completed) - locationOf(issued)).toBe(1);
       expect(issued.receipt_id).toBe((completed.payload.task as unknown as Task).receipt_id);
@@ -48,16 +54,16 @@ describe('the end', () => {
       const agent = scripted('racer', async ({ work }) => {
         await gates.get(String(work.task.metadata.gate))!.opened;
       });
-      const life = await openLife({ backends: [agent], settings: { graceMs: 2000 } });
-      const sessions = await Promise.all(Array.from({ length: 6 }, () => life.session()));
+      const gateway = await openTestGateway({ ...REAL_TIME, agents: [agent], settings: { graceMs: 2000 } });
+      const sessions = await Promise.all(Array.from({ length: 6 }, () => gateway.session()));
       const ends = new Map<string, number>();
       await Promise.all(
         sessions.map(async (session, lane) => {
           for (let round = 0; round < 12; round += 1) {
             const gate = latch();
             gates.set(`${lane}/${round}`, gate);
-            const { id } = await life.submit(session, { metadata: { gate: `${lane}/${round}` } });
-            const cancel = () => life.do('task.cancel', { task_id: id }).catch((fault) => fault.kind as string);
+            const { id } = await gateway.submit(session, { metadata: { gate: `${lane}/${round}` } });
+            const cancel = () => gateway.send('task.cancel', { task_id: id }).catch((fault) => fault.kind as string);
             let canceled: Promise<unknown>;
             if (order === 'finish first') {
               gate.open();
@@ -71,19 +77,19 @@ describe('the end', () => {
               canceled = Promise.all([cancel(), Promise.resolve().then(gate.open)]);
             }
             await canceled;
-            const end = await life.ended(id);
+            const end = await gateway.until(id);
             ends.set(end.status, (ends.get(end.status) ?? 0) + 1);
             expect(end.status === 'COMPLETED').toBe(end.completed_at !== null);
             expect(end.status === 'CANCELED').toBe(end.canceled_at !== null);
-            const events = await life.events(id);
+            const events = await gateway.events(id);
             expectLegal(events);
-            expect(path(events).filter((state) => TERMINAL.includes(state))).toEqual([end.status]);
-            expect(await outcomesOf(life, id)).toHaveLength(1);
-            expect(await life.runtime.store.receipts({ task: id })).toHaveLength(1);
+            expect(states(events).filter((state) => TERMINAL.includes(state))).toEqual([end.status]);
+            expect(await outcomesOf(gateway, id)).toHaveLength(1);
+            expect(await gateway.runtime.store.receipts({ task: id })).toHaveLength(1);
           }
         }),
       );
-      await life.runtime.idle();
+      await gateway.runtime.idle();
       expect([...ends.values()].reduce((sum, count) => sum + count, 0)).toBe(72);
     },
   );
@@ -106,17 +112,17 @@ describe('the end', () => {
       over.open();
       return { state: 'COMPLETED', summary: 'I finished' };
     });
-    const life = await openLife({ backends: [agent], tools: [box], settings: { graceMs: 30 } });
-    const { id } = await life.submit(await life.session());
-    await life.seen(id, 'vendor.tollbridge.decided');
-    await until(() => box.ran.length === 1);
-    const { resource } = await life.do('task.cancel', { task_id: id });
+    const gateway = await openTestGateway({ ...REAL_TIME, agents: [agent], tools: [box], settings: { graceMs: 30 } });
+    const { id } = await gateway.submit(await gateway.session());
+    await gateway.seen(id, 'vendor.tollbridge.decided');
+    await eventually(() => box.ran.length === 1);
+    const { resource } = await gateway.send('task.cancel', { task_id: id });
     expect(resource).toMatchObject({ status: 'CANCELED' });
 
-    const before = await life.events(id);
+    const before = await gateway.events(id);
     expectLegal(before);
     expect(before.at(-1)).toMatchObject({ event: 'task.canceled', payload: { still_running: true } });
-    const receipt = await life.receipt(id);
+    const receipt = await gateway.receipt(id);
     expect(receipt.metadata).toMatchObject({ still_running: true });
     expect(receipt.side_effects.tool_calls).toMatchObject([
       {
@@ -128,16 +134,16 @@ describe('the end', () => {
 
     release.open();
     await over.opened;
-    await life.runtime.idle();
+    await gateway.runtime.idle();
     expect(late).toEqual(['done', 'conflict', expect.stringMatching(/^(conflict|client_closed)$/)]);
     expect(box.ran).toHaveLength(1);
-    const after = await life.events(id);
+    const after = await gateway.events(id);
     expect(after.slice(before.length)).toMatchObject([
       { event: 'tool.completed', payload: { tool_call_id: 'c1', after_end: true } },
     ]);
-    expect(await life.task(id)).toEqual(resource);
-    expect(await life.receipt(id)).toEqual(receipt);
-    expect(await outcomesOf(life, id)).toMatchObject([{ status: 'CANCELED', summary: 'canceled' }]);
+    expect(await gateway.task(id)).toEqual(resource);
+    expect(await gateway.receipt(id)).toEqual(receipt);
+    expect(await outcomesOf(gateway, id)).toMatchObject([{ status: 'CANCELED', summary: 'canceled' }]);
   });
 
   test('an agent that does not stop talking has its end all the same', async () => {
@@ -147,23 +153,26 @@ describe('the end', () => {
         await sink.emit(text(`line ${n}`)).catch((fault) => refused.push(fault.kind));
       }
     });
-    const life = await openLife({ backends: [agent], settings: { graceMs: 30 } });
-    const { id } = await life.submit(await life.session());
-    await life.seen(id, 'agent.message');
-    const { resource } = await life.do('task.cancel', { task_id: id });
+    const gateway = await openTestGateway({ ...REAL_TIME, agents: [agent], settings: { graceMs: 30 } });
+    const { id } = await gateway.submit(await gateway.session());
+    await gateway.seen(id, 'agent.message');
+    const { resource } = await gateway.send('task.cancel', { task_id: id });
     expect(resource).toMatchObject({ status: 'CANCELED' });
-    await life.runtime.idle();
-    expect((await life.events(id)).at(-1)).toMatchObject({ event: 'task.canceled', payload: { still_running: true } });
-    await until(() => refused.length > 0);
+    await gateway.runtime.idle();
+    expect((await gateway.events(id)).at(-1)).toMatchObject({
+      event: 'task.canceled',
+      payload: { still_running: true },
+    });
+    await eventually(() => refused.length > 0);
     expect(refused).toEqual(['conflict']);
   });
 
   test('work that stops in time is not said to be running', async () => {
-    const life = await openLife({ backends: [scripted('patient', patient)] });
-    const { id } = await life.submit(await life.session());
-    await life.do('task.cancel', { task_id: id });
-    expect((await life.events(id)).at(-1)!.payload).not.toHaveProperty('still_running');
-    expect((await life.receipt(id)).metadata).not.toHaveProperty('still_running');
+    const gateway = await openTestGateway({ ...REAL_TIME, agents: [scripted('patient', patient)] });
+    const { id } = await gateway.submit(await gateway.session());
+    await gateway.send('task.cancel', { task_id: id });
+    expect((await gateway.events(id)).at(-1)!.payload).not.toHaveProperty('still_running');
+    expect((await gateway.receipt(id)).metadata).not.toHaveProperty('still_running');
   });
 
   test('an agent that goes on without its answer ends through WORKING, and the question is withdrawn', async () => {
@@ -173,16 +182,16 @@ describe('the end', () => {
       await asked.opened;
       return { state: 'COMPLETED', summary: 'never mind' };
     });
-    const life = await openLife({ backends: [agent] });
-    const { id } = await life.submit(await life.session());
-    const ask = await life.ask(id);
+    const gateway = await openTestGateway({ ...REAL_TIME, agents: [agent] });
+    const { id } = await gateway.submit(await gateway.session());
+    const ask = await gateway.ask(id);
     asked.open();
-    await life.ended(id);
-    const events = await life.events(id);
+    await gateway.until(id);
+    const events = await gateway.events(id);
     expectLegal(events);
-    expect(path(events)).toEqual(['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'WORKING', 'COMPLETED']);
-    expect(await life.view('ask', ask.id)).toMatchObject({ state: 'canceled', answered_by: 'bridge' });
-    expect(await faultOf(life.answer(ask.id, { value: 'yes' }))).toMatchObject({ kind: 'conflict' });
+    expect(states(events)).toEqual(['SUBMITTED', 'WORKING', 'INPUT_REQUIRED', 'WORKING', 'COMPLETED']);
+    expect(await gateway.view('ask', ask.id)).toMatchObject({ state: 'canceled', answered_by: 'bridge' });
+    expect(await refusalOf(gateway.answer(ask.id, { value: 'yes' }))).toMatchObject({ kind: 'conflict' });
   });
 });
 
@@ -214,18 +223,19 @@ describe('receipt policy', () => {
     { policy: 'optional', signer: 'fails', state: 'COMPLETED', receipts: 0 },
     { policy: 'disabled', signer: 'fails', state: 'COMPLETED', receipts: 0 },
   ])('$policy, and the signer $signer: $state', async ({ policy, signer, state, receipts }) => {
-    const life = await openLife({
-      backends: [scripted('one', async () => undefined)],
-      ...(signer === 'fails' && { replace: { signer: broken } }),
+    const gateway = await openTestGateway({
+      ...REAL_TIME,
+      agents: [scripted('one', async () => undefined)],
+      ...(signer === 'fails' && { signer: broken }),
     });
-    const { resource } = await life.do('resource.create', persona(policy));
-    const { id } = await life.submit(await life.session(), { persona_id: resource.id });
-    const end = await life.ended(id);
+    const { resource } = await gateway.send('resource.create', persona(policy));
+    const { id } = await gateway.submit(await gateway.session(), { persona_id: resource.id });
+    const end = await gateway.until(id);
     expect(end.status).toBe(state);
-    expect(await life.runtime.store.receipts({ task: id })).toHaveLength(receipts);
+    expect(await gateway.runtime.store.receipts({ task: id })).toHaveLength(receipts);
     expect(end.receipt_id === null).toBe(receipts === 0);
-    const [outcome] = await outcomesOf(life, id);
-    const events = await life.events(id);
+    const [outcome] = await outcomesOf(gateway, id);
+    const events = await gateway.events(id);
     expect(kinds(events).includes('receipt.issued')).toBe(receipts === 1);
     if (policy === 'required' && signer === 'fails') {
       expect(end.failure).toMatchObject({ code: 'receipt_unavailable' });

@@ -2,19 +2,20 @@
 import { describe, expect, test } from 'vitest';
 import { eventKind } from '../../../../src/model/events.ts';
 import type { Row } from '../../../../src/ports/index.ts';
+import { refusalOf } from '../../../support/gateway/faults.ts';
+import { openTestGateway, REAL_TIME, says, type TestGateway } from '../../../support/gateway/test-gateway.ts';
 import { PERSONA } from '../../../support/policy/personas.ts';
-import { faultOf, type Life, openLife, said } from '../../../support/tasks/life.ts';
 import { patient, scripted, text } from '../../../support/tasks/script.ts';
 import { expectLegal } from '../../../support/tasks/states.ts';
 
 describe('work done outside', () => {
   test('is reported, not run: facts and an end, and a receipt that claims no more', async () => {
-    const life = await openLife({ backends: [scripted('one', patient)] });
-    const session = await life.session();
-    const busy = await life.submit(session); // it does not take the session's one lane
-    const task = await life.submit(session, { agent: 'none' });
+    const gateway = await openTestGateway({ ...REAL_TIME, agents: [scripted('one', patient)] });
+    const session = await gateway.session();
+    const busy = await gateway.submit(session); // it does not take the session's one lane
+    const task = await gateway.submit(session, { agent: 'none' });
     expect(task).toMatchObject({ status: 'WORKING', assigned_agent_id: null });
-    await life.do('task.report', {
+    await gateway.send('task.report', {
       task_id: task.id,
       facts: [
         {
@@ -40,15 +41,15 @@ describe('work done outside', () => {
         text('all gone'),
       ],
     });
-    expect((await life.task(task.id)).status).toBe('WORKING');
-    const { resource } = await life.do('task.report', {
+    expect((await gateway.task(task.id)).status).toBe('WORKING');
+    const { resource } = await gateway.send('task.report', {
       task_id: task.id,
       end: { state: 'COMPLETED', summary: 'cleaned up' },
     });
     expect(resource).toMatchObject({ status: 'COMPLETED' });
-    const events = await life.events(task.id);
+    const events = await gateway.events(task.id);
     expectLegal(events);
-    const receipt = await life.receipt(task.id);
+    const receipt = await gateway.receipt(task.id);
     expect(receipt.side_effects.tool_calls).toMatchObject([
       { call_id: 'x1', status: 'succeeded', metadata: { evidence: 'observed' } },
       { call_id: 'x2', status: 'failed', metadata: { evidence: 'observed', outcome: 'unknown' } },
@@ -59,13 +60,13 @@ describe('work done outside', () => {
       not_reported: expect.arrayContaining(['work done outside: only what was reported is known']),
     });
     expect(receipt.replay_input.determinism).toBe('best_effort');
-    expect((await life.messages(session)).map(({ role }) => role)).toEqual(['user', 'user', 'assistant']);
-    await life.do('task.cancel', { task_id: busy.id });
+    expect((await gateway.messages(session)).map(({ role }) => role)).toEqual(['user', 'user', 'assistant']);
+    await gateway.send('task.cancel', { task_id: busy.id });
   });
 
   test('nothing can be reported into being that only the bridge brings about', async () => {
-    const life = await openLife();
-    const task = await life.submit(await life.session(), { agent: 'none' });
+    const gateway = await openTestGateway(REAL_TIME);
+    const task = await gateway.submit(await gateway.session(), { agent: 'none' });
     for (const event of [
       'task.completed',
       'task.started',
@@ -87,57 +88,61 @@ describe('work done outside', () => {
       'vendor.tollbridge.bound',
       'vendor.tollbridge.not_yet_thought_of',
     ]) {
-      const report = life.do('task.report', { task_id: task.id, facts: [{ event: eventKind(event), payload: {} }] });
-      expect(await faultOf(report), event).toMatchObject({ kind: 'invalid_request', param: '/event' });
+      const report = gateway.send('task.report', {
+        task_id: task.id,
+        facts: [{ event: eventKind(event), payload: {} }],
+      });
+      expect(await refusalOf(report), event).toMatchObject({ kind: 'invalid_request', param: '/event' });
     }
   });
 
   test('a report cannot rewrite what is not its own', async () => {
-    const life = await openLife({
-      backends: [scripted('one', async ({ sink }) => sink.emit(text('mine', { id: 'msg-1' })))],
+    const gateway = await openTestGateway({
+      ...REAL_TIME,
+      agents: [scripted('one', async ({ sink }) => sink.emit(text('mine', { id: 'msg-1' })))],
     });
-    const elsewhere = await life.session();
-    const theirs = await life.submit(elsewhere);
-    await life.ended(theirs.id);
-    const file = await life.do('artifact.register', {
+    const elsewhere = await gateway.session();
+    const theirs = await gateway.submit(elsewhere);
+    await gateway.until(theirs.id);
+    const file = await gateway.send('artifact.register', {
       kind: 'file',
       mime_type: 'text/plain',
       visibility: 'public',
       session_id: elsewhere,
     });
-    const persona = await life.do('resource.create', {
+    const persona = await gateway.send('resource.create', {
       object: 'persona',
       body: PERSONA,
     });
-    const before = await rowsOf(life, ['persona', 'message', 'artifact', 'session']);
+    const before = await rowsOf(gateway, ['persona', 'message', 'artifact', 'session']);
 
-    const task = await life.submit(await life.session(), { agent: 'none' });
+    const task = await gateway.submit(await gateway.session(), { agent: 'none' });
     const mine = { ...persona.resource, autonomy_tier: 'act_auto' };
     const tries = [
       { event: 'artifact.created', payload: { artifact: mine } },
       { event: 'user.message', payload: { message: mine } },
-      { event: 'agent.message', payload: { message: { ...said('rewritten', 'assistant'), id: 'msg-1' } } },
+      { event: 'agent.message', payload: { message: { ...says('rewritten', 'assistant'), id: 'msg-1' } } },
       { event: 'artifact.updated', payload: { artifact: { id: file.resource.id, kind: 'file', mime_type: 'x/y' } } },
     ];
     for (const fact of tries) {
-      await life.do('task.report', { task_id: task.id, facts: [fact] } as never).catch(() => {});
+      await gateway.send('task.report', { task_id: task.id, facts: [fact] } as never).catch(() => {});
     }
-    const after = await rowsOf(life, ['persona', 'message', 'artifact', 'session']);
+    const after = await rowsOf(gateway, ['persona', 'message', 'artifact', 'session']);
     for (const row of before) expect(after).toContainEqual(row);
   });
 
   test('only work nobody does here can be reported on', async () => {
-    const life = await openLife({ backends: [scripted('one', patient)] });
-    const { id } = await life.submit(await life.session());
-    expect(await faultOf(life.do('task.report', { task_id: id, end: { state: 'COMPLETED' } }))).toMatchObject({
+    const gateway = await openTestGateway({ ...REAL_TIME, agents: [scripted('one', patient)] });
+    const { id } = await gateway.submit(await gateway.session());
+    expect(await refusalOf(gateway.send('task.report', { task_id: id, end: { state: 'COMPLETED' } }))).toMatchObject({
       kind: 'conflict',
     });
-    await life.do('task.cancel', { task_id: id });
-    expect(await faultOf(life.do('task.report', { task_id: id }))).toMatchObject({ kind: 'conflict' });
+    await gateway.send('task.cancel', { task_id: id });
+    expect(await refusalOf(gateway.send('task.report', { task_id: id }))).toMatchObject({ kind: 'conflict' });
   });
 });
 
-async function rowsOf(life: Life, objects: readonly string[]): Promise<Row[]> {
-  const found = await Promise.all(objects.map((object) => life.runtime.store.list<Row>({ object, limit: 200 })));
+async function rowsOf(gateway: TestGateway, objects: readonly string[]): Promise<Row[]> {
+  const found = await Promise.all(objects.map((object) => gateway.runtime.store.list<Row>({ object, limit: 200 })));
   return found.flat();
 }
