@@ -39,6 +39,9 @@ export interface UpstreamSession {
   close(): Promise<void>;
 }
 
+/** Legacy servers put the questions of a task to the client that waits for its result. */
+const TASK_RESULT = 'tasks/result';
+
 interface Flight {
   /** Whether a question may be put to its client before it is answered. */
   readonly asks: boolean;
@@ -174,7 +177,8 @@ export async function openSession(
     async call(method, params, context, timeout) {
       const id = nextId();
       const token = withToken(params, id);
-      const flight = { asks: context.era === 'legacy' || MAY_ASK.some((each) => each === method), context, timeout };
+      const asks = context.era === 'legacy' || method === TASK_RESULT || MAY_ASK.some((each) => each === method);
+      const flight = { asks, context, timeout };
       flights.begin(id, flight);
       if (flight.asks) for (const question of waiting.splice(0)) void answer(question, flight);
       const receive = (frame: Notice | Request) => {
