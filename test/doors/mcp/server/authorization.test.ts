@@ -17,11 +17,11 @@ const HERE = 'https://gateway.example/mcp/u';
 const METADATA = 'https://gateway.example/.well-known/oauth-protected-resource/mcp/u';
 const SCOPES = 'sessions:write sessions:read tasks:write tasks:read skills:read workspaces:read';
 
-/** Publishes its key, and signs whatever it is asked to. */
 /** What callers asked of the server. The gateway asks for its list of tools by itself, when it starts. */
 const callsOf = ({ asked }: { readonly asked: readonly { readonly method: string }[] }) =>
   asked.filter(({ method }) => method !== 'tools/list');
 
+/** Publishes its key, and signs whatever it is asked to. */
 async function openIssuer() {
   const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
   const keys = [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'EdDSA', use: 'sig' }];
