@@ -176,9 +176,6 @@ export function createAggregateEndpoint(parts: CommonParts): EndpointHandler {
         if (skill) return await at(skill.source ?? '', { ...asked, params: toCall(params, skill, caller) }, caller);
         const why = await lists.missing(asText(params.name), caller);
         if (why) return refused(why, { code: 'upstream_unavailable' });
-        // The server says in its own words that it has no such tool, or has it now.
-        const named = promptOf(params.name, await lists.servers(caller));
-        if (named) return await at(named.server, { ...asked, params: { ...params, name: named.name } }, caller);
       }
       if (method === 'tasks/list' && caller.era === 'legacy') return await tasks(params, caller);
       const there = await forward(asked, caller);

@@ -27,7 +27,7 @@ test('a tool that a server does not list is an unknown tool, and the server is n
   const { legacy, seen } = await steered({ common: true });
   const client = await legacy();
   const { error } = outcome(await client.request('tools/call', { name: 'steered__no-such', arguments: { a: 1 } }));
-  expect(error).toEqual({ code: -32602, message: 'Unknown tool: no-such' });
+  expect(error).toEqual({ code: -32602, message: 'Unknown tool: "steered__no-such"' });
   expect(seen('tools/call')).toEqual([]);
   expect(outcome(await client.request('tools/call', { name: 'nowhere__x' })).error).toMatchObject({ code: -32602 });
 });
