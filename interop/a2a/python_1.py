@@ -2,9 +2,7 @@
 
 import uuid
 
-import httpx
-import jwt
-from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.client import ClientConfig, ClientFactory
 from a2a.types import (
     CancelTaskRequest,
     GetTaskRequest,
@@ -20,18 +18,8 @@ from a2a.utils.signing import create_signature_verifier
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
-from cases import HEADERS, LONG, URL, Webhook, equal, run
-
-http = httpx.AsyncClient(headers=HEADERS, timeout=30)
-
-
-async def card():
-    return await A2ACardResolver(http, URL).get_agent_card()
-
-
-def key(kid, jku):
-    keys = httpx.get(jku).json()["keys"]
-    return jwt.PyJWK(next(each for each in keys if each["kid"] == kid), algorithm="EdDSA")
+from cases import LONG, Webhook, equal, run
+from python_sdk import card, http, key
 
 
 def sending(text=None, data=None, **more):

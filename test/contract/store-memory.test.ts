@@ -4,34 +4,15 @@ import { createStore } from '../../src/store/engine/store.ts';
 import { createMemoryStore, openMemory } from '../../src/store/memory/index.ts';
 import { createMemoryLog, type MemoryLog } from '../../src/store/memory/log.ts';
 import { overNetwork } from './store/scenes/network.ts';
-import type { ContractDeps, OpenedStore } from './store/scenes/scene.ts';
+import { type ContractDeps, type OpenedStore, openedOn } from './store/scenes/scene.ts';
 import { storeContract } from './store.ts';
 
 type Open = (memory: MemoryLog, options: EngineOptions) => Promise<EngineStore>;
 
-/** Stores on one log, all closed at the end. */
 function opener(open: Open) {
-  return async (deps: ContractDeps): Promise<OpenedStore> => {
+  return (deps: ContractDeps): Promise<OpenedStore> => {
     const memory = createMemoryLog();
-    const all: EngineStore[] = [];
-    const another = async () => {
-      const store = await open(memory, deps);
-      all.push(store);
-      return store;
-    };
-    let current = await another();
-    return {
-      store: current,
-      async reopen() {
-        await current.close();
-        current = await another();
-        return current;
-      },
-      second: another,
-      async cleanup() {
-        await Promise.all(all.map((store) => store.close()));
-      },
-    };
+    return openedOn(() => open(memory, deps));
   };
 }
 

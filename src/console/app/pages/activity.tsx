@@ -62,27 +62,45 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
             <Link to="/activity">Show everything</Link>
           </Empty>
         ) : (
-          <Virtual
+          <EventList
             count={count}
+            at={(index) => rows[count - 1 - index] as EventRow}
             label="Events, newest first"
             growsOnTop
-            row={(at, style) => {
-              const row = rows[count - 1 - at] as EventRow;
-              return (
-                <ActivityRow
-                  key={row.id}
-                  row={row}
-                  style={style}
-                  selected={row.id === open}
-                  open={() => show({ open: row.id })}
-                />
-              );
-            }}
+            open={open}
+            show={(id) => show({ open: id })}
           />
         )}
         {open && <EventDetail id={open} close={() => show({ open: '' })} />}
       </div>
     </div>
+  );
+}
+
+interface EventListProps {
+  readonly count: number;
+  /** The row at this place, counted from the top. */
+  readonly at: (index: number) => EventRow;
+  readonly label: string;
+  readonly growsOnTop?: boolean;
+  /** Id of the event that is shown beside the list; empty for none. */
+  readonly open: string;
+  readonly show: (id: string) => void;
+}
+
+export function EventList({ count, at, label, growsOnTop = false, open, show }: EventListProps) {
+  return (
+    <Virtual
+      count={count}
+      label={label}
+      growsOnTop={growsOnTop}
+      row={(index, style) => {
+        const row = at(index);
+        return (
+          <ActivityRow key={row.id} row={row} style={style} selected={row.id === open} open={() => show(row.id)} />
+        );
+      }}
+    />
   );
 }
 
@@ -93,7 +111,7 @@ interface RowProps {
   readonly open: () => void;
 }
 
-export function ActivityRow({ row, style, selected, open }: RowProps) {
+function ActivityRow({ row, style, selected, open }: RowProps) {
   return (
     <button type="button" class={`row ${selected ? 'selected' : ''}`} style={style} onClick={open} data-id={row.id}>
       <span class="time">{timeOf(row.at)}</span>

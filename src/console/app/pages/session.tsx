@@ -7,7 +7,7 @@ import { type Span, spansOf } from '../spans.ts';
 import { follow } from '../stream.ts';
 import { Badge, Block, dayAndTime, duration, Empty, Line, Title, Trouble, useLoad } from '../ui.tsx';
 import { Virtual } from '../virtual.tsx';
-import { ActivityRow, EventDetail } from './activity.tsx';
+import { EventDetail, EventList } from './activity.tsx';
 
 interface Session {
   readonly id: string;
@@ -67,21 +67,12 @@ export function SessionPage({ id, query }: { readonly id: string; readonly query
         {tab === 'conversation' && <Conversation session={id} events={events.list} />}
         {tab === 'files' && <Files session={id} events={events.list} />}
         {tab === 'events' && (
-          <Virtual
+          <EventList
             count={events.rows.length}
+            at={(index) => events.rows[index] as EventRow}
             label="Events of the session, oldest first"
-            row={(at, style) => {
-              const row = events.rows[at] as EventRow;
-              return (
-                <ActivityRow
-                  key={row.id}
-                  row={row}
-                  style={style}
-                  selected={row.id === open}
-                  open={() => show({ open: row.id })}
-                />
-              );
-            }}
+            open={open}
+            show={(event) => show({ open: event })}
           />
         )}
         {open && <EventDetail id={open} close={() => show({ open: '' })} />}

@@ -27,6 +27,30 @@ export interface Scene {
   second(): Promise<Store>;
 }
 
+/** One log, opened as often as a test wants; every store on it is closed at the end, before `remove` is called. */
+export async function openedOn(another: () => Promise<Store>, remove = async () => {}): Promise<OpenedStore> {
+  const all: Store[] = [];
+  const open = async () => {
+    const store = await another();
+    all.push(store);
+    return store;
+  };
+  let current = await open();
+  return {
+    store: current,
+    async reopen() {
+      await current.close();
+      current = await open();
+      return current;
+    },
+    second: open,
+    async cleanup() {
+      await Promise.all(all.map((store) => store.close()));
+      await remove();
+    },
+  };
+}
+
 export function setScene(open: (deps: ContractDeps) => Promise<OpenedStore>): Scene {
   let opened: OpenedStore;
   let current: Store;

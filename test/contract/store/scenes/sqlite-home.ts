@@ -10,7 +10,7 @@ import { afterEach, beforeEach } from 'vitest';
 import type { CoreEvent, EventDraft } from '../../../../src/model/events.ts';
 import type { Projector } from '../../../../src/ports/index.ts';
 import { createSqliteStore, type SqliteOptions, type SqliteStore } from '../../../../src/store/sqlite/index.ts';
-import type { ContractDeps, OpenedStore } from './scene.ts';
+import { type ContractDeps, type OpenedStore, openedOn } from './scene.ts';
 
 const nothing: Projector = { touches: () => [], apply: () => [] };
 const clock = { now: () => '2026-11-16T09:00:00.000Z' };
@@ -43,26 +43,10 @@ export function contractOpener(
 ) {
   return async (deps: ContractDeps): Promise<OpenedStore> => {
     const home = await mkdtemp(join(tmpdir(), 'store-'));
-    const all: SqliteStore[] = [];
-    const another = async () => {
-      const store = await open({ path: join(home, 'log.db'), ...deps, ...more });
-      all.push(store);
-      return store;
-    };
-    let current = await another();
-    return {
-      store: current,
-      async reopen() {
-        await current.close();
-        current = await another();
-        return current;
-      },
-      second: another,
-      async cleanup() {
-        await Promise.all(all.map((store) => store.close()));
-        await rm(home, { recursive: true, force: true });
-      },
-    };
+    return await openedOn(
+      () => open({ path: join(home, 'log.db'), ...deps, ...more }),
+      () => rm(home, { recursive: true, force: true }),
+    );
   };
 }
 
