@@ -37,7 +37,6 @@ const EXCEPTIONS: readonly Exception[] = [
   ...may(COUNTED, 'src/receipt/build/build.ts', 'words[word]'),
   ...may(NUMBER, 'src/receipt/seal/canonical-json.ts', 'copy[i]'),
   ...may(OWN_NAMES, 'src/receipt/seal/canonical-json.ts', 'object[key]', 'copy[key]', 'record[key]'),
-  ...may(OURS, 'src/store/sqlite/reading/audience.ts', 'groups[stream.of]'),
   ...may(OURS, 'src/store/sqlite/tables.ts', 'members[name]'),
   ...may(OURS, 'src/transport/outbound/kept-connections.ts', 'headers[name]'),
   ...may(NUMBER, 'src/transport/http/response.ts', 'headers[at]', 'headers[at + 1]'),

@@ -71,7 +71,6 @@ export interface Endings {
   finish(taskId: string, end: End, options: EndOptions): Promise<{ task: Task; won: boolean }>;
   /** Starts an account from the log: all of the task is read, unless its events are given. */
   open(taskId: string, written?: readonly CoreEvent[]): undefined | Promise<unknown>;
-  openCalls(taskId: string): Promise<ReturnType<Account['open']>>;
   /** Why a call of this task should not have run. Synchronous where the account is in memory and has no objection. */
   refusal(taskId: string, callId: string, reported?: ReportedAct): Refusal | undefined | Promise<Refusal | undefined>;
 }
@@ -262,9 +261,6 @@ export function createEndings(deps: EndingsDeps): Endings {
     observe: accounts.observe,
     finish,
     open: accounts.open,
-    async openCalls(taskId) {
-      return (await accounts.catchUp(taskId)).account.open();
-    },
     refusal(taskId, callId, reported) {
       accounts.readUp();
       const entry = accounts.get(taskId);
