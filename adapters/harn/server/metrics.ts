@@ -57,7 +57,7 @@ export function createMetrics(): Metrics {
         '# HELP tollbridge_tool_server_up Whether a tool server answered when it was last asked for its tools.',
         '# TYPE tollbridge_tool_server_up gauge',
         ...servers.flatMap(({ name, state }) =>
-          state === 'unknown' ? [] : [`tollbridge_tool_server_up{server="${name}"} ${Number(state === 'ready')}`],
+          state === 'unknown' ? [] : [`tollbridge_tool_server_up{server=${quoted(name)}} ${Number(state === 'ready')}`],
         ),
         '# HELP tollbridge_tool_calls_total Calls of tools, by server, tool and outcome.',
         '# TYPE tollbridge_tool_calls_total counter',
