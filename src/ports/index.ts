@@ -47,6 +47,7 @@ export type {
   ToolCallCount,
   ToolServerState,
 } from './tools.ts';
+export { wrapTools } from './tools.ts';
 
 // ---- Policy: decisions and quotas ----
 
