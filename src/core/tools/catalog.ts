@@ -203,6 +203,7 @@ export function createTools(
       // The caller can do something about credentials of its own.
       if (silent && cause instanceof Fault && cause.kind === 'permission_denied') throw cause;
       if (silent) throw new Fault('upstream_unavailable', `${silent.name} does not say which tools it has`, { cause });
+      if (server && !only) await asked[0]?.requireListed?.(tool);
       return only && new FoundTool(only.backend, only.skill, definition(only.skill));
     },
   };
