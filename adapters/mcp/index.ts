@@ -18,6 +18,9 @@ export const mcp = {
 } satisfies Adapter;
 
 export { effectOf } from '../../mappings/mcp.ts';
-export { keptAs, REDIRECT, signedIn } from './client/auth/auth.ts';
+export { keepingIn, keptAs, REDIRECT, signedIn } from './client/auth/auth.ts';
+export { callerKeptAs } from './client/auth/caller-auth.ts';
+export { probe } from './client/auth/probe.ts';
+export { revoke } from './client/auth/revoke.ts';
 export type { OpenSignInPage } from './client/auth/sign-in.ts';
 export type { UpstreamConfig } from './config.ts';

@@ -5,6 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { parse as parseYaml } from 'yaml';
 import {
+  type Actor,
   type Deps,
   Fault,
   isObject,
@@ -15,8 +16,10 @@ import {
   type ToolBackend,
   type ToolResult,
 } from '../../../src/index.ts';
+import { callerOf, callerToken } from '../../../src/transport/outbound/caller-credentials.ts';
 import { type OutboundRules, requestOut } from '../../../src/transport/outbound/public-fetch.ts';
-import type { OpenApiConfig } from '../config.ts';
+import { createTokenExchange, incomingToken } from '../../../src/transport/outbound/token-exchange.ts';
+import { type OpenApiConfig, requireOneCredential } from '../config.ts';
 import { type Operation, operationsOf, serverOf } from './operations.ts';
 import { requestFor } from './request.ts';
 
@@ -34,8 +37,11 @@ interface Api {
 export function createOpenApiTools(
   name: string,
   config: OpenApiConfig,
-  { secret, clock }: Pick<Deps, 'secret' | 'clock'>,
+  deps: Pick<Deps, 'secret' | 'clock' | 'learn'>,
 ): ToolBackend {
+  const { secret, clock } = deps;
+  requireOneCredential(config);
+  const exchange = config.exchange && createTokenExchange(config.exchange, config.server ?? config.document, deps);
   const timeoutMs = config.timeout_ms ?? MINUTE;
   let reading: Promise<Api> | undefined;
   /** The same once it is read. */
@@ -68,12 +74,21 @@ export function createOpenApiTools(
     };
   }
 
-  async function credentials(): Promise<Record<string, string>> {
+  /** The caller's own bearer token where callers have such, otherwise the common one. */
+  async function bearerFor(actor: Actor): Promise<string | undefined> {
+    const { token, caller_tokens } = config;
+    if (exchange) return await exchange.token(incomingToken(name, actor));
+    if (caller_tokens) return await callerToken(name, caller_tokens, callerOf(actor), secret);
+    return token && (await secret(token));
+  }
+
+  async function credentials(actor: Actor): Promise<Record<string, string>> {
+    const token = await bearerFor(actor);
     const secrets = Object.entries(config.header_secrets ?? {}).map(async ([header, key]) => [
       header,
       await secret(key),
     ]);
-    const bearer = config.token ? { authorization: `Bearer ${await secret(config.token)}` } : {};
+    const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` };
     return { ...config.headers, ...Object.fromEntries(await Promise.all(secrets)), ...bearer };
   }
 
@@ -82,8 +97,13 @@ export function createOpenApiTools(
     pinned: true,
     list: async () => (await api()).skills,
     effect: (tool) => own(config.effects ?? {}, tool) ?? known?.operations.get(tool)?.effect,
-    attributes: () => ({ trusted: config.trusted ?? false, tainted: false }),
-    async call({ tool = '', arguments: args, trace }, signal): Promise<ToolResult> {
+    attributes: () => ({
+      trusted: config.trusted ?? false,
+      tainted: false,
+      ...(config.exchange && { account: 'exchange' }),
+      ...(config.caller_tokens && { account: 'caller_tokens' }),
+    }),
+    async call({ actor, tool = '', arguments: args, trace }, signal): Promise<ToolResult> {
       const { base, rules, operations } = await api();
       const operation = operations.get(tool);
       if (!operation) throw new Fault('not_found', `${name} has no operation ${tool}`);
@@ -92,7 +112,7 @@ export function createOpenApiTools(
       const answer = await requestOut(url, rules, {
         method,
         body,
-        headers: { accept: 'application/json, text/*;q=0.5', ...headers, ...json, ...(await credentials()) },
+        headers: { accept: 'application/json, text/*;q=0.5', ...headers, ...json, ...(await credentials(actor)) },
         timeoutMs,
         signal,
         limit: ANSWER_LIMIT,
