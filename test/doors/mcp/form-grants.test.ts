@@ -3,10 +3,10 @@
  * the session, or for a time. Only callers who may approve are offered it, and only an offered choice counts.
  */
 import { describe, expect, test } from 'vitest';
-import type { Actor } from '../../../../src/model/actions.ts';
-import { VISITOR } from '../../../support/mcp/gateway.ts';
-import { openScene, outcome, type Scene, type SceneOptions } from '../../../support/mcp/one-server.ts';
-import { echo, type Loose } from '../../../support/mcp/upstream.ts';
+import type { Actor } from '../../../src/model/actions.ts';
+import { VISITOR } from '../../support/mcp/gateway.ts';
+import { openScene, outcome, type Scene, type SceneOptions } from '../../support/mcp/one-server.ts';
+import { echo, type Loose } from '../../support/mcp/upstream.ts';
 
 const ASK = '- { id: ask, when: { tool: [echo, other] }, then: ask }\n- { id: all, when: {}, then: allow }';
 const FORMS = { elicitation: { form: {} } };
