@@ -287,6 +287,7 @@ export function createCore(deps: CoreDeps): Core {
     runner,
     learn,
     quotas: deps.quotas,
+    requireSound: deps.requireSound,
     defaultAgent,
     offReason,
     isDead,

@@ -180,6 +180,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const made = createCore({
     store: noticing(store, 'permission_rule', () => remembered.refresh()),
     policy,
+    requireSound: remembered.requireSound,
     quotas: quotaRules,
     // Values that callers send may have no canonical spelling; they still have to be compared.
     issuer: { ...issuer, hash: comparableHash },

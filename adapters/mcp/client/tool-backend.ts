@@ -28,6 +28,7 @@ import { createLegacyTasks } from '../tasks/modern-as-legacy.ts';
 import { withOwnSpan } from '../trace.ts';
 import { taints, toAttributes, toEffect, toToolResult } from '../translate.ts';
 import { createEras } from './eras.ts';
+import { createKnownLists } from './known-lists.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
 import { SessionRefused } from './legacy-session.ts';
 import { createModernPeer } from './modern-peer.ts';
@@ -80,8 +81,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     tasks,
     observe: (method, params, outcome, context) => observe(method, params, outcome, sourceOf(legacy.keyOf(context))),
   });
+  const lists = createKnownLists({ eras, legacy, clock: deps.clock });
   legacy.onChange(noted);
-  legacy.onGone((key) => catalog.gone(sourceOf(key)) && watching.changed('tools'));
+  legacy.onGone((key) => {
+    lists.gone(key);
+    if (catalog.gone(sourceOf(key))) watching.changed('tools');
+  });
   const watching = createWatching(listenForChanges);
   const refresh = createCatalogReader({
     settings,
@@ -96,22 +101,32 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   });
 
   function noted(frame: Notice, key?: string): void {
-    if (frame.method === 'notifications/tools/list_changed') {
-      catalog.changed(transport.kind === 'stdio' ? (key ?? 'modern') : undefined);
-    }
-    watching.noted(frame);
+    const list = CHANGES.find(({ wire }) => wire === frame.method)?.list;
+    if (list === undefined) return;
+    const source = transport.kind === 'stdio' ? (key ?? 'modern') : undefined;
+    if (list === 'tools') catalog.changed(source);
+    else lists.changed(list, source);
+    watching.changed(list);
   }
 
   /** Returns when the server can no longer be listened to. An open session already receives its notifications. */
   async function listenForChanges(signal: AbortSignal): Promise<void> {
     const timeout = createResponseTimeout(signal, FOREVER_MS, FOREVER_MS);
-    const context = { ...backgroundContext(), notify: (frame: Notice) => noted(frame) };
+    const notify = (frame: Notice) => {
+      noted(frame);
+      const { notifications } = frame.params ?? {};
+      if (frame.method === ACKNOWLEDGED && isObject(notifications)) lists.announced(notifications);
+    };
+    const context = { ...backgroundContext(), notify };
     try {
       const era = await eras.own();
       if (!catalog.fresh) await refresh();
       if (era === 'modern') {
         const notifications = Object.fromEntries(CHANGES.map(({ wish }) => [wish, true]));
-        await modern.call('subscriptions/listen', { notifications }, context, timeout).finally(() => catalog.changed());
+        await modern.call('subscriptions/listen', { notifications }, context, timeout).finally(() => {
+          catalog.changed();
+          lists.announced({});
+        });
         return;
       }
       while (!signal.aborted) {
@@ -376,7 +391,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
           transport.kind === 'stdio',
         );
         const ours = await context.tasks?.answer(method, asked);
-        return (ours ?? (await exchange(method, asked, context, signal))) as JsonObject;
+        if (ours) return ours as JsonObject;
+        const read = () => exchange(method, asked, context, signal);
+        return (await (context.mayBeKnown ? lists.answer(method, asked, context, read) : read())) as JsonObject;
       } catch (thrown) {
         return outcomeOf(thrown) as JsonObject;
       }
@@ -396,6 +413,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   };
 }
 
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const NO_REQUESTS = 'a server makes no requests in this revision';
 
 /** A context without a client to ask: for the gateway's own requests, and for callers of other protocols. */

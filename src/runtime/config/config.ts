@@ -8,7 +8,7 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { OAuthOptions } from '../../auth/oauth.ts';
 import type { VaultSource } from '../../auth/vaults.ts';
 import type { JsonObject } from '../../model/schema.ts';
-import { durationMs } from '../../policy/rules/duration.ts';
+import { durationMs } from '../../model/values/duration.ts';
 import type { PolicyFile, Sources } from '../../policy/rules/load.ts';
 import { readText } from '../../policy/rules/read-text.ts';
 import type { AgentTerms } from '../../ports/index.ts';
