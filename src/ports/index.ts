@@ -45,6 +45,7 @@ export type {
   RequestContext,
   ToolBackend,
   ToolCallCount,
+  ToolPrograms,
   ToolServerState,
 } from './tools.ts';
 

@@ -110,6 +110,7 @@ export function createServerLists(backends: () => readonly ToolBackend[], logger
           state,
           since: new Date(since).toISOString(),
           ...(failure !== undefined && { reason: failure }),
+          ...(backend.programs && { programs: backend.programs() }),
         };
       }),
   };

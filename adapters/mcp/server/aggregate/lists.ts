@@ -105,7 +105,9 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
   async function marked(caller: Caller): Promise<JsonObject> {
     const states = await absent(caller);
     if (states.length === 0) return {};
-    return { _meta: { [OWN_META.unavailable]: states.map(({ name, ...more }) => ({ server: name, ...more })) } };
+    return {
+      _meta: { [OWN_META.unavailable]: states.map(({ name, programs: _, ...more }) => ({ server: name, ...more })) },
+    };
   }
 
   async function missing(name: string, caller: Caller): Promise<string | undefined> {
