@@ -168,3 +168,57 @@ test('a viewer sees approvals and has nothing to answer them with', async () => 
     expect(await page.getByRole('button', { name }).count()).toBe(0);
   }
 });
+
+/** The browser's notices, which a browser without a screen does not have: kept in the page, with the permission as a person gives it. */
+const NOTICES = `
+  window.notices = [];
+  window.Notification = class {
+    static permission = 'default';
+    static async requestPermission() { return (this.permission = 'granted'); }
+    constructor(title, options) { window.notices.push({ title, options, notice: this }); }
+  };
+  window.away = false;
+  Object.defineProperty(Document.prototype, 'hidden', { get: () => window.away });
+`;
+
+test('a notice tells a person who looks elsewhere that something waits, not what, and leads to it', async () => {
+  const at = await openConsole();
+  const page = await at.page();
+  await page.addInitScript(NOTICES);
+  await page.goto(`${at.gateway.url}/approvals`);
+  const notices = () =>
+    page.evaluate<readonly { title: string; options: { tag: string } }[]>(
+      'window.notices.map(({ title, options }) => ({ title, options }))',
+    );
+  await page.getByRole('button', { name: 'Notify me' }).click();
+  await expect.poll(() => page.getByRole('button', { name: 'Notify me' }).count(), { timeout: 20_000 }).toBe(0);
+  await at.work('send first to ana');
+  await page.locator('.entry').waitFor();
+  expect(await notices(), 'a person who looks at the page sees it there').toEqual([]);
+
+  await page.locator('nav').getByText('Overview', { exact: true }).click();
+  await page.evaluate('window.away = true');
+  await at.work('send second to bea');
+  await expect.poll(async () => (await notices()).length, { timeout: 20_000 }).toBe(1);
+  const { body } = await at.call('GET', '/v1/permission-requests?status=pending');
+  const ids: readonly string[] = body.data.map(({ id }: { id: string }) => id);
+  const [notice] = await notices();
+  expect(ids).toContain(notice?.options.tag);
+  expect(JSON.stringify(notice)).not.toMatch(/second|bea|send_mail/);
+  expect(await page.title()).toBe('(2) Tollbridge');
+  await page.evaluate('window.away = false; window.notices[0].notice.onclick()');
+  await page.waitForURL(`**/approvals/${notice?.options.tag}`);
+  await page.locator('.question-parts', { hasText: 'bea' }).waitFor();
+});
+
+test('without the permission there is no notice', async () => {
+  const at = await openConsole();
+  const page = await at.page();
+  await page.addInitScript(NOTICES);
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByRole('button', { name: 'Notify me' }).waitFor();
+  await page.evaluate('window.away = true');
+  await at.work(MAIL);
+  await expect.poll(() => page.title(), { timeout: 20_000 }).toBe('(1) Tollbridge');
+  expect(await page.evaluate<number>('window.notices.length')).toBe(0);
+});
