@@ -48,6 +48,7 @@ export type {
   ToolPrograms,
   ToolServerState,
 } from './tools.ts';
+export { wrapTools } from './tools.ts';
 
 // ---- Policy: decisions and quotas ----
 
