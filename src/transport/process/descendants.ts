@@ -42,18 +42,47 @@ export function descendantsOf(pid: number, mark: string): Descendants {
 interface Found {
   readonly id: number;
   readonly group: number;
+  readonly mark: string | undefined;
 }
 
 /** Undefined where the system does not list its processes. */
 async function listed(pid: number, mark: string): Promise<readonly Found[] | undefined> {
   if (process.platform !== 'linux') return undefined;
-  const names = await readdir('/proc').catch(() => undefined);
-  if (!names) return undefined;
-  const looked = await Promise.all(names.filter((name) => /^\d+$/.test(name)).map((name) => look(Number(name), mark)));
-  return looked.filter((each) => each !== undefined && (each.group === pid || each.marked)) as readonly Found[];
+  return (await allProcesses())?.filter((each) => each.group === pid || each.mark === mark);
 }
 
-async function look(id: number, mark: string): Promise<(Found & { marked: boolean }) | undefined> {
+let last: Promise<unknown> = Promise.resolve();
+let next: Promise<readonly Found[] | undefined> | undefined;
+
+/** Reading them is slow, and many children may be ended at once: callers that wait share one reading, which begins after they asked. */
+function allProcesses(): Promise<readonly Found[] | undefined> {
+  next ??= last.then(() => {
+    next = undefined;
+    const reading = readProcesses();
+    last = reading;
+    return reading;
+  });
+  return next;
+}
+
+async function readProcesses(): Promise<readonly Found[] | undefined> {
+  const names = await readdir('/proc').catch(() => undefined);
+  if (!names) return undefined;
+  const ids = names.filter((name) => /^\d+$/.test(name)).map(Number);
+  const found: Found[] = [];
+  for (let from = 0; from < ids.length; from += AT_ONCE) {
+    const looked = await Promise.all(ids.slice(from, from + AT_ONCE).map(look));
+    found.push(...looked.filter((each) => each !== undefined));
+  }
+  return found;
+}
+
+/** Each takes a file descriptor, and the process needs some for its clients. */
+const AT_ONCE = 32;
+
+const MARKED = new RegExp(`(?:^|\0)${MARK}=([^\0]*)`);
+
+async function look(id: number): Promise<Found | undefined> {
   if (id === process.pid) return undefined;
   try {
     const stat = await readFile(`/proc/${id}/stat`, 'latin1');
@@ -61,7 +90,7 @@ async function look(id: number, mark: string): Promise<(Found & { marked: boolea
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (state === 'Z' || state === 'X') return undefined;
     const environment = await readFile(`/proc/${id}/environ`, 'latin1').catch(() => '');
-    return { id, group: Number(group), marked: environment.split('\0').includes(`${MARK}=${mark}`) };
+    return { id, group: Number(group), mark: MARKED.exec(environment)?.[1] };
   } catch {
     return undefined;
   }

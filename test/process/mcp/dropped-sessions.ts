@@ -52,7 +52,7 @@ export async function droppedSessions(
     '--json',
   ];
   const child = spawn(process.execPath, ['--import', COLLECT, PROGRAM, ...args], {
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
   try {
