@@ -295,12 +295,14 @@ export function createCore(deps: CoreDeps): Core {
   };
   const { cancelTask, ...tasks } = taskHandlers(taskDeps);
   const actionCommands = actionHandlers({ ...context, acts });
-  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults });
+  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults, backends, servedBy });
   const handlers: Handlers = {
     ...declaredHandlers({ ...context, vaults }),
     ...sessions,
     'session.create': createAskedSession({
       ...context,
+      backends,
+      servedBy,
       create: sessions['session.create'],
       close: sessions['session.close'],
       submit: createSubmit({ ...taskDeps, admit: async () => {} }),
