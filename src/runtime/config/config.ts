@@ -9,7 +9,7 @@ import type { OidcSignInOptions } from '../../auth/console-oidc.ts';
 import type { OAuthOptions } from '../../auth/oauth.ts';
 import type { VaultSource } from '../../auth/vaults.ts';
 import type { JsonObject } from '../../model/schema.ts';
-import { durationMs } from '../../policy/rules/duration.ts';
+import { durationMs } from '../../model/values/duration.ts';
 import type { PolicyFile, Sources } from '../../policy/rules/load.ts';
 import { readText } from '../../policy/rules/read-text.ts';
 import type { AgentTerms } from '../../ports/index.ts';

@@ -1,8 +1,8 @@
 /**
  * A tool server of the legacy era over standard input and output that a test steers by its arguments:
- * `steered-server.mjs <journal> [--slow <file>] [--hang] [--crash] [--ignore] [--asks]`. It appends a line to the journal when it starts, and
+ * `steered-server.mjs <journal> [--slow <file>] [--hang] [--crash] [--ignore] [--asks] [--announces]`. It appends a line to the journal when it starts, and
  * one for each request. `--slow` answers nothing until the file exists; `--ignore` ignores methods it does not know; `--asks` asks
- * for roots when the session is open, and answers calls with them.
+ * for roots when the session is open, and answers calls with them; `--announces` declares that changed prompts are announced.
  */
 import { appendFileSync, existsSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
@@ -33,7 +33,7 @@ const text = (said) => ({ content: [{ type: 'text', text: said }] });
 
 function answer({ method, params = {} }) {
   if (method === 'initialize') {
-    const capabilities = { tools: { listChanged: true }, prompts: {} };
+    const capabilities = { tools: { listChanged: true }, prompts: { listChanged: flag('--announces') } };
     return { protocolVersion: params.protocolVersion, capabilities, serverInfo: { name: 'steered', version: '1' } };
   }
   if (method === 'ping') return {};
