@@ -1,4 +1,5 @@
 /** Approvals in the console, in a real browser: shown whole, answered once, by keyboard, on a phone, with other arguments. */
+import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { DESKTOP, openConsole, seriousIssues } from '../support/console/console.ts';
 
@@ -33,7 +34,10 @@ test('an approval appears while the page is open, and is answered by keyboard al
   await page.keyboard.press('Enter');
   await page.getByRole('status').filter({ hasText: 'Denied by you' }).waitFor();
   const { body } = await at.call('GET', '/v1/permission-requests?status=denied');
-  expect(body.data[0].response).toMatchObject({ answered_by: 'local:console', reason: 'not today' });
+  expect(body.data[0].response).toMatchObject({
+    answered_by: expect.stringMatching(/^local:console:[0-9a-f]{16}$/),
+    reason: 'not today',
+  });
 });
 
 test('j and k move between approvals, oldest first', async () => {
@@ -77,15 +81,20 @@ test('two browsers at once: one answer counts, and both say whose', async () => 
   ]);
   const said: string[] = [];
   for (const page of [first, second]) {
-    const sentence = page.locator('.outcome');
+    const sentence = page.locator('.outcome', { hasText: /^(Approved|Denied) by (you|local:console:[0-9a-f]{16}) at/ });
     await sentence.waitFor();
-    await page.locator('.outcome', { hasText: /^(Approved|Denied) by you \(local:console\) at/ }).waitFor();
-    said.push(((await sentence.textContent()) ?? '').split(' ', 1)[0] ?? '');
+    said.push(((await sentence.textContent()) ?? '').split(' at ', 1)[0] ?? '');
   }
-  expect(said[0]).toBe(said[1]);
   const { body } = await at.call('GET', '/v1/permission-requests');
   expect(body.data).toHaveLength(1);
-  expect(body.data[0].response.state).toBe(said[0]?.toLowerCase());
+  const { state, answered_by } = body.data[0].response;
+  const [yes, no] = state === 'approved' ? [first, second] : [second, first];
+  const word = state === 'approved' ? 'Approved' : 'Denied';
+  // Each of the two signed in with a link of their own, and only one of them is told "you".
+  expect(said.toSorted()).toEqual([`${word} by ${answered_by}`, `${word} by you`]);
+  const who = (page: Page) => page.locator('.who').getAttribute('title');
+  expect(await who(yes)).toBe(`signed in as ${answered_by}`);
+  expect(await who(no)).not.toBe(`signed in as ${answered_by}`);
 });
 
 test('an answer given elsewhere is shown with its author', async () => {
@@ -133,7 +142,7 @@ test('on a phone it is approved with changed arguments, and exactly those run', 
   const { body } = await at.call('GET', `/v1/tasks/${task}/events?limit=200`);
   const changed = body.data.find(({ payload }: { payload: { changed_by?: string } }) => payload.changed_by);
   expect(changed.payload).toMatchObject({
-    changed_by: 'local:console',
+    changed_by: expect.stringMatching(/^local:console:[0-9a-f]{16}$/),
     input: { to: 'bea', text: 'the short report' },
   });
 });
