@@ -213,6 +213,7 @@ export function createTools(
       throw unlisted(backend, cause);
     }
     const skill = named(skills, tool);
+    if (!skill) await backend.requireListed?.(tool);
     return skill && new FoundTool(backend, skill, definition(skill));
   }
 }
