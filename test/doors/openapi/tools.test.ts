@@ -229,9 +229,9 @@ test('forms, fields of multipart bodies and plain text are written from the deci
   expect(await call('form', { body: { tags: [] } })).toMatchObject({ decision: { code: 'invalid_arguments' } });
   expect(await call('file', { body: { photo: 'x' } })).toMatchObject({ decision: { code: 'invalid_arguments' } });
   expect(asked).toHaveLength(before);
-  const offered = operationsOf(BODIES).map(({ name, inputSchema }) => [name, inputSchema.properties]);
-  expect(Object.fromEntries(offered)).toMatchObject({ multi: { body: { properties: FORM.properties } }, file: {} });
-  expect(JSON.stringify(offered)).not.toContain('photo');
+  const inputs = operationsOf(BODIES).map(({ name, inputSchema }) => [name, inputSchema.properties]);
+  expect(Object.fromEntries(inputs)).toMatchObject({ multi: { body: { properties: FORM.properties } }, file: {} });
+  expect(JSON.stringify(inputs)).not.toContain('photo');
 });
 
 test('a value or a name cannot begin a field of its own in a multipart body', async () => {
