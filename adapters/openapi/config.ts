@@ -25,15 +25,22 @@ export const configSchema = Type.Object(
     /** Its answers hold nothing that others wrote: they taint no session. */
     trusted: Optional(Type.Boolean()),
     timeout_ms: Optional(Type.Integer({ minimum: 1 })),
+    /** How often a document at an address is read again, 300000 when absent. A file is read again when it has changed. */
+    refresh_ms: Optional(Type.Integer({ minimum: 1000 })),
   },
   { additionalProperties: false },
 );
 export type OpenApiConfig = Static<typeof configSchema>;
 
 /** Throws where a common credential could be used in the place of a caller's own. */
-export function requireOneCredential({ token, headers, header_secrets, caller_tokens, exchange }: OpenApiConfig): void {
+export function requireOneCredential(config: OpenApiConfig): void {
+  const { server, token, headers, header_secrets, caller_tokens, exchange } = config;
   const named = Object.entries({ caller_tokens, exchange, token }).flatMap(([name, value]) => (value ? [name] : []));
   if (caller_tokens) requireDistinctTokens(caller_tokens);
+  if (exchange && !(exchange.audience ?? exchange.resource ?? server)) {
+    const why = 'say with audience, resource or server what the exchanged token is for';
+    throw new Fault('invalid_request', why, { param: '/exchange' });
+  }
   const [first, second] = named;
   if (second) {
     const why = `${first} and ${second} are two credentials for one server: leave one out`;

@@ -21,7 +21,7 @@ import type {
   Row,
   ToolBackend,
 } from '../ports/index.ts';
-import { createAccess, holds, mayCall, requireCommandScope, requireReadScope } from './access.ts';
+import { createAccess, holds, mayCall, requireCommandScope, requireReadScope, requireScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
 import { actionHandlers, createActs } from './actions/execute.ts';
@@ -287,6 +287,7 @@ export function createCore(deps: CoreDeps): Core {
     runner,
     learn,
     quotas: deps.quotas,
+    requireSound: deps.requireSound,
     defaultAgent,
     offReason,
     isDead,
@@ -294,12 +295,14 @@ export function createCore(deps: CoreDeps): Core {
   };
   const { cancelTask, ...tasks } = taskHandlers(taskDeps);
   const actionCommands = actionHandlers({ ...context, acts });
-  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults });
+  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults, backends, servedBy });
   const handlers: Handlers = {
     ...declaredHandlers({ ...context, vaults }),
     ...sessions,
     'session.create': createAskedSession({
       ...context,
+      backends,
+      servedBy,
       create: sessions['session.create'],
       close: sessions['session.close'],
       submit: createSubmit({ ...taskDeps, admit: async () => {} }),
@@ -371,6 +374,14 @@ export function createCore(deps: CoreDeps): Core {
         // Who reads the metrics learns which servers answer, and nothing of their tools.
         if (!holds(actor, 'metrics:read')) requireReadScope(actor, 'skill');
         return tools.states(actor);
+      },
+      async agentAddresses(actor) {
+        // Names of machines, which no peer is to learn.
+        requireScope(actor, 'metrics:read');
+        const found = [...backends.values()].map(async ({ name: agent, addresses }) =>
+          ((await addresses?.(false)) ?? []).map((each) => ({ agent, ...each })),
+        );
+        return (await Promise.all(found)).flat();
       },
       toolCalls: counts.all,
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),

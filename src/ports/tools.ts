@@ -34,6 +34,8 @@ export interface ToolBackend {
   taints?(request: PassedRequest): boolean;
   /** Calls `listener` when one of the backend's lists may have changed, until the returned function is called. */
   watch?(listener: (list: string) => void): () => void;
+  /** Its programs, where it starts any. */
+  programs?(): ToolPrograms;
   close?(): Promise<void>;
 }
 
@@ -59,6 +61,13 @@ export interface ToolServerState {
   readonly state: 'unknown' | 'starting' | 'ready' | 'slow' | 'unavailable';
   readonly since: string;
   readonly reason?: string;
+  readonly programs?: ToolPrograms;
+}
+
+/** The programs of one server in this process: those that run, and how often one was not started because of the server's limit. */
+export interface ToolPrograms {
+  readonly running: number;
+  readonly refused: number;
 }
 
 export interface CallLimit {

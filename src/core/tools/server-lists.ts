@@ -109,6 +109,7 @@ export function createServerLists(logger: Logger): ServerLists {
           state,
           since: new Date(since).toISOString(),
           ...(failure !== undefined && { reason: failure }),
+          ...(backend.programs && { programs: backend.programs() }),
         };
       }),
   };

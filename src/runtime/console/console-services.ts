@@ -1,30 +1,37 @@
 /** What the console is given: sign-in, and the parts of the runtime that its own routes show. Composition, no logic. */
 import { type ApiKeys, keyIdOf } from '../../auth/api-keys.ts';
+import { createConsoleOidc } from '../../auth/console-oidc.ts';
 import { type ConsoleSessions, consoleToken } from '../../auth/console-sessions.ts';
 import type { ConsoleServices } from '../../console/services.ts';
+import { systemClock } from '../../core/clock.ts';
 import type { Actor } from '../../model/actions.ts';
 import { Fault } from '../../model/faults.ts';
-import type { Deps } from '../../ports/index.ts';
+import type { Adapter, Deps } from '../../ports/index.ts';
 import type { CoreRuntime } from '../assemble.ts';
 import type { Config } from '../config/config.ts';
 import { consoleRules } from './console-rules.ts';
 
 export interface ConsoleParts {
   readonly runtime: {
-    readonly deps: Pick<Deps, 'authenticate'>;
+    readonly deps: Pick<Deps, 'authenticate' | 'secret'>;
     readonly core: Pick<CoreRuntime, 'store' | 'log' | 'policy'>;
     readonly config: () => Config;
   };
   readonly sessions: ConsoleSessions;
   readonly keys: ApiKeys;
   readonly doors: readonly string[];
+  readonly adapters: readonly Adapter[];
 }
 
 /** The person who opened the printed link: anyone who could read this process's output. */
 const LINK_HOLDER = { id: 'local:console', kind: 'person', scopes: ['*'] } as const;
 
-export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts): ConsoleServices {
+export function consoleServices({ runtime, sessions, keys, doors, adapters }: ConsoleParts): ConsoleServices {
   const { store } = runtime.core;
+  const { oauth } = runtime.config();
+  const oidc =
+    oauth?.signIn &&
+    createConsoleOidc({ oauth: { ...oauth, signIn: oauth.signIn }, clock: systemClock, secret: runtime.deps.secret });
   return {
     signIn: {
       async withCode(code, host) {
@@ -36,6 +43,14 @@ export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts
         const key_id = keyIdOf(key);
         if (!key_id) throw new Fault('unauthenticated', 'this is not an API key');
         return await sessions.open({ host, how: 'key', key_id, actor: person(actor) });
+      },
+      oidc: oidc && {
+        name: oidc.name,
+        begin: oidc.begin,
+        async end(answer, origin, host) {
+          const actor = await oidc.end(answer, origin);
+          return await sessions.open({ host, how: 'oauth', actor: person({ ...actor, kind: 'person' }) });
+        },
       },
       find: sessions.find,
       end: sessions.end,
@@ -54,6 +69,7 @@ export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts
       }));
       return { tip: tip ?? null, witnesses };
     },
+    views: () => new Map(adapters.flatMap(({ name, view }) => (view ? [[name, view()]] : []))),
     parts: () => {
       const { agents, tools, harnesses } = runtime.config();
       return Object.entries({ agent: agents, tools, harness: harnesses }).flatMap(([kind, named]) =>
