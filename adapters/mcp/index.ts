@@ -1,8 +1,9 @@
 /** The Model Context Protocol: servers of tools behind the gate, and clients of both eras in front of it. */
 import { MODERN } from '../../mappings/mcp.ts';
 import { type Adapter, part } from '../../src/index.ts';
+import { createPerCaller } from './client/per-caller.ts';
 import { createUpstream } from './client/tool-backend.ts';
-import { configSchema, settingsOf, upstreamSchema } from './config.ts';
+import { configSchema, isPerCaller, settingsOf, upstreamSchema } from './config.ts';
 import { mcpDoor } from './server/door.ts';
 
 export const mcp = {
@@ -10,7 +11,9 @@ export const mcp = {
   revision: MODERN,
   parts: {
     door: part(configSchema, (config, context) => mcpDoor(settingsOf(config), context)),
-    tools: part(upstreamSchema, (config, context) => createUpstream(context.name, config, context)),
+    tools: part(upstreamSchema, (config, context) =>
+      (isPerCaller(config) ? createPerCaller : createUpstream)(context.name, config, context),
+    ),
   },
 } satisfies Adapter;
 

@@ -17,6 +17,7 @@ export type {
   Abilities,
   About,
   ActResult,
+  AddressState,
   AgentBackend,
   AgentFace,
   AgentSkill,
@@ -45,8 +46,10 @@ export type {
   RequestContext,
   ToolBackend,
   ToolCallCount,
+  ToolPrograms,
   ToolServerState,
 } from './tools.ts';
+export { wrapTools } from './tools.ts';
 
 // ---- Policy: decisions and quotas ----
 

@@ -42,30 +42,34 @@ export function descendantsOf(pid: number, mark: string): Descendants {
 interface Found {
   readonly id: number;
   readonly group: number;
-  readonly mark: string | undefined;
+  readonly marks: readonly string[];
 }
 
 /** Undefined where the system does not list its processes. */
 async function listed(pid: number, mark: string): Promise<readonly Found[] | undefined> {
   if (process.platform !== 'linux') return undefined;
-  return (await allProcesses())?.filter((each) => each.group === pid || each.mark === mark);
+  const found = await allProcesses();
+  return found?.filter(({ group, marks }) => group === pid || marks.includes(mark));
 }
 
-let last: Promise<unknown> = Promise.resolve();
+let scanning: Promise<unknown> = Promise.resolve();
 let next: Promise<readonly Found[] | undefined> | undefined;
 
-/** Reading them is slow, and many children may be ended at once: callers that wait share one reading, which begins after they asked. */
+/**
+ * All running processes. Many children end at once when their gateway stops: whoever asks during a scan shares the next one, which
+ * begins after every one of them has asked.
+ */
 function allProcesses(): Promise<readonly Found[] | undefined> {
-  next ??= last.then(() => {
+  next ??= scanning.then(() => {
     next = undefined;
-    const reading = readProcesses();
-    last = reading;
-    return reading;
+    const scan = scanProcesses();
+    scanning = scan;
+    return scan;
   });
   return next;
 }
 
-async function readProcesses(): Promise<readonly Found[] | undefined> {
+async function scanProcesses(): Promise<readonly Found[] | undefined> {
   const names = await readdir('/proc').catch(() => undefined);
   if (!names) return undefined;
   const ids = names.filter((name) => /^\d+$/.test(name)).map(Number);
@@ -80,8 +84,6 @@ async function readProcesses(): Promise<readonly Found[] | undefined> {
 /** Each takes a file descriptor, and the process needs some for its clients. */
 const AT_ONCE = 32;
 
-const MARKED = new RegExp(`(?:^|\0)${MARK}=([^\0]*)`);
-
 async function look(id: number): Promise<Found | undefined> {
   if (id === process.pid) return undefined;
   try {
@@ -90,7 +92,8 @@ async function look(id: number): Promise<Found | undefined> {
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (state === 'Z' || state === 'X') return undefined;
     const environment = await readFile(`/proc/${id}/environ`, 'latin1').catch(() => '');
-    return { id, group: Number(group), mark: MARKED.exec(environment)?.[1] };
+    const marks = environment.split('\0').filter((each) => each.startsWith(`${MARK}=`));
+    return { id, group: Number(group), marks: marks.map((each) => each.slice(MARK.length + 1)) };
   } catch {
     return undefined;
   }
