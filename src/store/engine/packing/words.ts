@@ -75,9 +75,9 @@ export function createWordWriter({ recentWords }: Pick<Database, 'recentWords'>)
   }
 
   function load(end: End): Wait<void> {
-    loaded = true;
     const from = firstOfEra(eraOf(end.position + 1));
     return andThen(recentWords(from, RECENT), (words) => {
+      loaded = true;
       era = eraOf(from);
       for (const { number, position, text } of words) (position === 0 ? ofReceipts : ofEvents).learn(number, text);
     });
