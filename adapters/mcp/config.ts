@@ -67,6 +67,18 @@ export const upstreamSchema = Type.Object(
     era: Optional(ClosedWord(['auto', 'legacy', 'modern'])),
     /** The HTTP transport; `sse` is the transport of 2024-11-05, which `auto` tries when the newer one is missing. */
     transport: Optional(ClosedWord(['auto', 'streamable', 'sse'])),
+    share: Optional(
+      Type.Boolean({
+        description:
+          'The sessions of one caller share one program: for a server of the older era that keeps no state per session.',
+      }),
+    ),
+    max_children: Optional(
+      Type.Integer({
+        minimum: 1,
+        description: 'How many programs of this server may run at once; a session that needs one more is refused.',
+      }),
+    ),
     /** How long the server may take to start and open a session; a program that is installed first needs it. */
     start_timeout_ms: Optional(Ms),
     /** How long a request may go without a frame from the server; progress restarts the timer. */
@@ -148,6 +160,8 @@ export function upstreamSettings(config: UpstreamConfig) {
     effects: config.effects ?? {},
     // The oldest transport is older than the newer era.
     era: config.transport === 'sse' ? 'legacy' : (config.era ?? 'auto'),
+    share: config.share ?? false,
+    maxChildren: config.max_children,
     startMs: config.start_timeout_ms ?? 2 * MINUTE,
     timeoutMs: config.timeout_ms ?? MINUTE,
     longestMs: config.longest_ms ?? 30 * MINUTE,

@@ -97,9 +97,13 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
         const pending = (pin.metadata as { pending?: JsonObject & { version: string; metadata: JsonObject } }).pending;
         // The definition that was looked at, and no later one.
         if (!pending || pending.version !== version) throw new Fault('conflict', 'the definition has changed again');
-        const { pending: _, ...kept } = pin.metadata as JsonObject;
         const { metadata, ...now } = pending;
-        const change = accept === true ? { body: now as JsonObject, metadata } : { body: {}, metadata: kept };
+        // A refused definition stays beside the pin, so that it is not asked about again, and can still be accepted.
+        const refused = { version: pending.version, by: actor.id, at: clock.now() };
+        const change =
+          accept === true
+            ? { body: now as JsonObject, metadata }
+            : { body: {}, metadata: { ...(pin.metadata as JsonObject), refused } };
         await bridge.submit({ kind: 'resource.update', actor, body: { object: 'skill', id, ...change } });
         return await bridge.view<Skill & Row>(actor, 'skill', id);
       },

@@ -17,9 +17,25 @@ export interface SignedIn {
   readonly session: ConsoleSession;
 }
 
+export interface OidcSignIn {
+  readonly name: string;
+  begin(origin: string): Promise<{ readonly location: string; readonly binding: string }>;
+  /** Throws `unauthenticated` for an answer that is not valid, and `permission_denied` for a person without a role. */
+  end(answer: OidcAnswer, origin: string, host: string): Promise<SignedIn>;
+}
+
+export interface OidcAnswer {
+  readonly code: string;
+  readonly state: string;
+  readonly binding: string;
+  readonly iss?: string | undefined;
+}
+
 export interface SignIn {
   /** Undefined when the code is wrong, used or too old. */
   withCode(code: string, host: string): Promise<SignedIn | undefined>;
+  /** Sign-in at an OpenID provider. Undefined where none is configured. */
+  readonly oidc: OidcSignIn | undefined;
   /** Throws `unauthenticated` for a key that is not valid. */
   withKey(key: string, host: string, address: string | undefined): Promise<SignedIn>;
   find(cookie: string, proof: string, host: string | undefined): Promise<ConsoleSession | undefined>;

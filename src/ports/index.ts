@@ -45,8 +45,10 @@ export type {
   RequestContext,
   ToolBackend,
   ToolCallCount,
+  ToolPrograms,
   ToolServerState,
 } from './tools.ts';
+export { wrapTools } from './tools.ts';
 
 // ---- Policy: decisions and quotas ----
 

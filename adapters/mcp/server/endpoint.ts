@@ -392,6 +392,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       client: caller.client,
       session: caller.session,
       keptIn,
+      mayBeKnown: caller.mayBeKnown,
       trace: caller.trace ?? traceInMeta(params),
       notify: running.notify,
       input: running.input,

@@ -60,7 +60,33 @@ export async function failure(response: Response): Promise<ApiError> {
   );
 }
 
-export async function signIn(how: { code: string } | { key: string }): Promise<Me> {
+/** What a provider's answer needs and is in no address. Only this tab has it, until it is used. */
+const BINDING = 'tollbridge-console-oidc';
+
+/** Goes to the provider; the page comes back as `/sign-in?code=…`. */
+export async function beginOidc(): Promise<void> {
+  const { location: to, binding } = await call<{ location: string; binding: string }>('/console/oidc', { json: {} });
+  sessionStorage.setItem(BINDING, binding);
+  location.assign(to);
+}
+
+/** The provider's answer in the address, if that is how the page was opened. */
+export function oidcAnswer(query: URLSearchParams): SignInHow | undefined {
+  const [code, state, iss] = ['code', 'state', 'iss'].map((name) => query.get(name) ?? undefined);
+  if (!code || !state) return undefined;
+  const binding = sessionStorage.getItem(BINDING) ?? '';
+  sessionStorage.removeItem(BINDING);
+  return { oidc: { code, state, binding, ...(iss && { iss }) } };
+}
+
+export type SignInHow =
+  | { readonly code: string }
+  | { readonly key: string }
+  | {
+      readonly oidc: { readonly code: string; readonly state: string; readonly binding: string; readonly iss?: string };
+    };
+
+export async function signIn(how: SignInHow): Promise<Me> {
   const { proof, ...me } = await call<Me & { proof: string }>('/console/session', { json: how });
   localStorage.setItem(PROOF, proof);
   return me;

@@ -1,7 +1,9 @@
 /** What the console is given: sign-in, and the parts of the runtime that its own routes show. Composition, no logic. */
 import { type ApiKeys, keyIdOf } from '../../auth/api-keys.ts';
+import { createConsoleOidc } from '../../auth/console-oidc.ts';
 import { type ConsoleSessions, consoleToken } from '../../auth/console-sessions.ts';
 import type { ConsoleServices } from '../../console/services.ts';
+import { systemClock } from '../../core/clock.ts';
 import type { Actor } from '../../model/actions.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Deps } from '../../ports/index.ts';
@@ -11,7 +13,7 @@ import { consoleRules } from './console-rules.ts';
 
 export interface ConsoleParts {
   readonly runtime: {
-    readonly deps: Pick<Deps, 'authenticate'>;
+    readonly deps: Pick<Deps, 'authenticate' | 'secret'>;
     readonly core: Pick<CoreRuntime, 'store' | 'log' | 'policy'>;
     readonly config: () => Config;
   };
@@ -25,6 +27,10 @@ const LINK_HOLDER = { id: 'local:console', kind: 'person', scopes: ['*'] } as co
 
 export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts): ConsoleServices {
   const { store } = runtime.core;
+  const { oauth } = runtime.config();
+  const oidc =
+    oauth?.signIn &&
+    createConsoleOidc({ oauth: { ...oauth, signIn: oauth.signIn }, clock: systemClock, secret: runtime.deps.secret });
   return {
     signIn: {
       async withCode(code, host) {
@@ -36,6 +42,14 @@ export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts
         const key_id = keyIdOf(key);
         if (!key_id) throw new Fault('unauthenticated', 'this is not an API key');
         return await sessions.open({ host, how: 'key', key_id, actor: person(actor) });
+      },
+      oidc: oidc && {
+        name: oidc.name,
+        begin: oidc.begin,
+        async end(answer, origin, host) {
+          const actor = await oidc.end(answer, origin);
+          return await sessions.open({ host, how: 'oauth', actor: person({ ...actor, kind: 'person' }) });
+        },
       },
       find: sessions.find,
       end: sessions.end,

@@ -7,11 +7,14 @@ import { reworded } from '../../core/tools/upstream-definition.ts';
 import type { Skill } from '../../model/resources.ts';
 import { own } from '../../model/values/own.ts';
 import { matchesGlob } from '../../policy/rules/glob.ts';
-import type { ToolBackend } from '../../ports/index.ts';
+import { type ToolBackend, wrapTools } from '../../ports/index.ts';
 import { type ExposeConfig, limitsOf } from '../config/expose.ts';
 
 export function exposedTools(backend: ToolBackend, config: ExposeConfig | undefined): ToolBackend {
-  if (!config) return backend;
+  return config ? wrapTools(backend, (one) => exposing(one, config)) : backend;
+}
+
+function exposing(backend: ToolBackend, config: ExposeConfig): ToolBackend {
   const { allow, rename = {}, describe = {}, max_result: most } = config;
   const limits = limitsOf(config);
   const ownNames = new Map(Object.entries(rename).map(([from, to]) => [to, from]));

@@ -39,6 +39,9 @@ export function transportFor(name: string, config: UpstreamConfig, deps: Upstrea
       },
     };
   }
+  const programs =
+    config.share !== undefined ? 'share' : config.max_children !== undefined ? 'max_children' : undefined;
+  if (programs) throw new Fault('invalid_request', `${programs} is about programs: a server with a url has none`);
   const url = new URL(config.url as string);
   const auth = createUpstreamAuth(name, url, config, deps);
   const limit = FRAME_LIMIT;

@@ -105,7 +105,9 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
   async function marked(caller: Caller): Promise<JsonObject> {
     const states = await absent(caller);
     if (states.length === 0) return {};
-    return { _meta: { [OWN_META.unavailable]: states.map(({ name, ...more }) => ({ server: name, ...more })) } };
+    return {
+      _meta: { [OWN_META.unavailable]: states.map(({ name, programs: _, ...more }) => ({ server: name, ...more })) },
+    };
   }
 
   async function missing(name: string, caller: Caller): Promise<string | undefined> {
@@ -124,7 +126,8 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
         const found: Json[] = [];
         for (let cursor: Json | undefined, pages = 0; pages < MOST_PAGES; pages += 1) {
           const params = { ...envelopeOf(caller), ...(cursor !== undefined && { cursor }) };
-          const outcome = await at(server, { jsonrpc: '2.0', id: 0, method, params }, caller);
+          const asked: Request = { jsonrpc: '2.0', id: 0, method, params };
+          const outcome = await at(server, asked, { ...caller, mayBeKnown: true });
           if ('error' in outcome) break;
           const page = outcome.result[member];
           found.push(...(Array.isArray(page) ? page.map((each) => renamed(server, member, each)) : []));

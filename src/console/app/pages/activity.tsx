@@ -1,8 +1,8 @@
 /** Every act, decision and message as it happens. The filters are the address; a click on a row shows the whole event. */
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { call } from '../api.ts';
-import { feed, useFeed } from '../feed.ts';
-import { extend, FILTERS, type Filtered, type FilterName, wantedBy } from '../filters.ts';
+import { type Feed, feed, useFeed } from '../feed.ts';
+import { type Choices, extend, extendChoices, FILTERS, type Filtered, type FilterName, wantedBy } from '../filters.ts';
 import { go, Link, withQuery } from '../router.tsx';
 import type { EventRow, LogEvent } from '../rows.ts';
 import { Badge, Empty, Json, Line, Title, Trouble, timeOf, useKeys, useLoad } from '../ui.tsx';
@@ -10,8 +10,6 @@ import { Virtual } from '../virtual.tsx';
 
 const GROUPS = ['act', 'decision', 'approval', 'message', 'task', 'proof', 'system'];
 const SELECTS: readonly FilterName[] = ['group', 'door', 'agent', 'tool', 'verdict', 'effect', 'person'];
-/** More choices than these are typed as text. */
-const MOST_CHOICES = 200;
 
 export function Activity({ query }: { readonly query: URLSearchParams }) {
   const live = useFeed();
@@ -46,7 +44,7 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
               <kbd>p</kbd>
             </button>
             {live.mayHaveOlder && (
-              <button type="button" onClick={() => void feed.older(20_000)}>
+              <button type="button" disabled={live.readingOlder} onClick={() => void feed.older(20_000)}>
                 Load older
               </button>
             )}
@@ -55,7 +53,7 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
       >
         Activity
       </Title>
-      <Filters query={query} rows={live.rows} epoch={live.epoch} show={show} />
+      <Filters query={query} live={live} show={show} />
       <div class={`with-detail ${open ? 'open' : ''}`}>
         {count === 0 ? (
           <Empty title={live.rows.length === 0 ? 'Nothing has happened yet' : 'No row matches the filters'}>
@@ -66,7 +64,7 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
             count={count}
             at={(index) => rows[count - 1 - index] as EventRow}
             label="Events, newest first"
-            growsOnTop
+            growsOnTop={`${live.epoch} ${key}`}
             open={open}
             show={(id) => show({ open: id })}
           />
@@ -82,13 +80,13 @@ interface EventListProps {
   /** The row at this place, counted from the top. */
   readonly at: (index: number) => EventRow;
   readonly label: string;
-  readonly growsOnTop?: boolean;
+  readonly growsOnTop?: string;
   /** Id of the event that is shown beside the list; empty for none. */
   readonly open: string;
   readonly show: (id: string) => void;
 }
 
-export function EventList({ count, at, label, growsOnTop = false, open, show }: EventListProps) {
+export function EventList({ count, at, label, growsOnTop, open, show }: EventListProps) {
   return (
     <Virtual
       count={count}
@@ -134,17 +132,14 @@ function ActivityRow({ row, style, selected, open }: RowProps) {
 
 interface FiltersProps {
   readonly query: URLSearchParams;
-  readonly rows: readonly EventRow[];
-  readonly epoch: number;
+  readonly live: Feed;
   readonly show: (changes: Readonly<Record<string, string>>) => void;
 }
 
-function Filters({ query, rows, epoch, show }: FiltersProps) {
-  // Choices come from the rows themselves; a hundred thousand of them are not read for every new one.
-  const choices = useMemo(
-    () => choicesIn(rows),
-    [epoch, Math.floor(rows.length / 500), rows.length < 500 ? rows.length : 0],
-  );
+function Filters({ query, live, show }: FiltersProps) {
+  const kept = useRef<Choices | undefined>(undefined);
+  kept.current = extendChoices(kept.current, live, SELECTS);
+  const choices = (name: FilterName) => [...(kept.current?.found.get(name) ?? [])].sort();
   const others = FILTERS.filter((name) => !SELECTS.includes(name) && query.get(name));
   return (
     <search class="filters">
@@ -165,7 +160,7 @@ function Filters({ query, rows, epoch, show }: FiltersProps) {
           onChange={(event) => show({ [name]: event.currentTarget.value })}
         >
           <option value="">{LABELS[name] ?? name}</option>
-          {withCurrent(name === 'group' ? GROUPS : (choices[name] ?? []), query.get(name)).map((value) => (
+          {withCurrent(name === 'group' ? GROUPS : choices(name), query.get(name)).map((value) => (
             <option key={value} value={value}>
               {value}
             </option>
@@ -194,14 +189,6 @@ const LABELS: Readonly<Record<string, string>> = {
 
 function withCurrent(values: readonly string[], current: string | null): readonly string[] {
   return current && !values.includes(current) ? [current, ...values] : values;
-}
-
-function choicesIn(rows: readonly EventRow[]): Partial<Record<FilterName, readonly string[]>> {
-  const found = new Map(SELECTS.map((name) => [name, new Set<string>()]));
-  for (const row of rows) {
-    for (const [name, values] of found) if (row[name] && values.size < MOST_CHOICES) values.add(row[name]);
-  }
-  return Object.fromEntries([...found].map(([name, values]) => [name, [...values].sort()]));
 }
 
 export function EventDetail({ id, close }: { readonly id: string; readonly close: () => void }) {

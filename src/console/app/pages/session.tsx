@@ -212,11 +212,12 @@ function turnsOf(events: readonly LogEvent[], messages: readonly Message[]): rea
     at: message.created_at,
     text: messageText(message),
   }));
+  const seen = new Set<string>();
   return [...given, ...told]
-    .filter(
-      ({ text }, at, all) =>
-        text !== '' && all.findIndex((one) => one.text === text && one.role === all[at]?.role) === at,
-    )
+    .filter(({ role, text }) => {
+      const key = `${role} ${text}`;
+      return text !== '' && !seen.has(key) && seen.add(key);
+    })
     .sort((one, other) => (one.at < other.at ? -1 : 1));
 }
 
@@ -229,6 +230,7 @@ interface Artifact {
 }
 
 function Files({ session, events }: { readonly session: string; readonly events: readonly LogEvent[] }) {
+  const [most, setMost] = useState(100);
   const { value = [], error } = useLoad(() => all<Artifact>(`/v1/artifacts?session_id=${session}`), session);
   const effects = events.filter(
     ({ event, payload }) => event === 'vendor.tollbridge.side_effect' && str(payload.type).startsWith('fs'),
@@ -238,7 +240,7 @@ function Files({ session, events }: { readonly session: string; readonly events:
       <section class="card">
         <h2>Files changed</h2>
         {effects.length === 0 && <p class="soft">None was reported or seen.</p>}
-        {effects.map(({ id, payload }) => (
+        {effects.slice(0, most).map(({ id, payload }) => (
           <div key={id}>
             <p>
               <code>
@@ -249,6 +251,11 @@ function Files({ session, events }: { readonly session: string; readonly events:
             {str(payload.diff) && <Block text={str(payload.diff)} class="diff" />}
           </div>
         ))}
+        {effects.length > most && (
+          <button type="button" onClick={() => setMost(most + 200)}>
+            Show more of {effects.length.toLocaleString('en')}
+          </button>
+        )}
       </section>
       <section class="card">
         <h2>Artifacts</h2>

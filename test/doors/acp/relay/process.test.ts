@@ -65,6 +65,36 @@ test('a client at another process prompts the agent behind the relay, and its ed
   await expect(second.prompt(sessionId, 'say it')).rejects.toThrow('no agent scripted is mounted');
 });
 
+test.each(['opened', 'loaded again'])(
+  'a session that was just %s is prompted by a client at another process first',
+  async (how) => {
+    const dir = await location();
+    const open = async ({ editor }: ReturnType<typeof startRelay>, method: string, more: object = {}) => {
+      await editor.ask('initialize', { protocolVersion: 1 });
+      return await editor.ask(method, { cwd: dir, mcpServers: [], ...more });
+    };
+    let relay = startRelay({ dir });
+    const { result } = await open(relay, 'session/new');
+    if (how === 'loaded again') {
+      relay.editor.close();
+      await relay.exited;
+      relay = startRelay({ dir });
+      await open(relay, 'session/load', { sessionId: result?.sessionId });
+    }
+    const home = await openTestGateway({ dir, clock: systemClock });
+    const second = await openEditor(home);
+    const [{ sessionId }] = (await second.call('session/list', {})).sessions;
+    await second.call('session/load', { sessionId, cwd: dir, mcpServers: [] });
+    expect((await second.prompt(sessionId, 'say it')).stopReason).toBe('end_turn');
+    const texts = relay.editor.frames.map(
+      ({ params }) => (params?.update as { content?: { text?: string } })?.content?.text,
+    );
+    expect(texts.filter(Boolean)).toEqual(['say it', 'hm']);
+    relay.editor.close();
+    await relay.exited;
+  },
+);
+
 test('without a log the agent is greeted and then nothing passes', async () => {
   const dir = await location();
   const { editor, exited, stderr } = startRelay({ dir: '/dev/null/nowhere', mark: dir });
