@@ -61,7 +61,7 @@ export function repeatsPromises({ store, append, fill, reopen, second, clock }: 
       expect((await texts()).length).toBe(run);
     });
 
-    test('two stores on one log read what the other wrote, whoever was first to use a word', async () => {
+    test('two stores on one log read what the other wrote, and which of them used a word first makes no difference', async () => {
       const other = await second();
       const written: string[] = [];
       for (let n = 0; n < 24; n++) {

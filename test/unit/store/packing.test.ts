@@ -6,7 +6,7 @@ import { createUnpacker } from '../../../src/store/engine/packing/unpack.ts';
 import { createVocabulary } from '../../../src/store/engine/packing/vocabulary.ts';
 import { append, event, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
 
-function createBook() {
+function packing() {
   const words: string[] = [];
   const vocabulary = createVocabulary({ add: (text) => words.push(text) - 1 });
   const { unpack, third } = createUnpacker((number) => words[number]);
@@ -24,7 +24,7 @@ const anything = fc.object({
 
 describe('a packed object', () => {
   test('is the text that JSON makes of it, whatever is in it and however often it comes', () => {
-    const { pack, unpack } = createBook();
+    const { pack, unpack } = packing();
     fc.assert(
       fc.property(anything, (value) => {
         const text = JSON.stringify(value);
@@ -35,14 +35,14 @@ describe('a packed object', () => {
   });
 
   test('shows its third member without being unpacked', () => {
-    const { pack, third } = createBook();
+    const { pack, third } = packing();
     const value = { id: 'evt_0000000000000001', object: 'event', event: 'a "kind"', rest: { x: 1 } };
     expect(third(pack(value))).toBeUndefined();
     expect(third(pack(value))).toBe(JSON.stringify('a "kind"'));
   });
 
   test('whose text was cut, mixed up or lost its words is left as it is, and is no JSON', () => {
-    const { pack, words } = createBook();
+    const { pack, words } = packing();
     const value = {
       id: 'evt_0000000000000001',
       list: [1, 2, { a: 'some text', b: 'some text' }],
@@ -64,7 +64,7 @@ describe('a packed object', () => {
   });
 
   test('keeps what has a form of its own for JSON as JSON', () => {
-    const { pack } = createBook();
+    const { pack } = packing();
     const made = { toJSON: () => ({ a: 1 }) };
     for (const value of [
       { at: new Date(0) },
@@ -81,7 +81,7 @@ describe('a packed object', () => {
 
 describe('words', () => {
   test('are made of what repeats, and of nothing that a caller makes up once', () => {
-    const { pack, words } = createBook();
+    const { pack, words } = packing();
     for (let n = 0; n < 5_000; n++) pack({ id: `call_${n}`, [`key_${n}`]: `value ${n}` });
     expect(words).toEqual([]);
     for (let n = 0; n < 9; n++) pack({ id: `call_${n}`, kind: 'a kind' });
@@ -89,7 +89,7 @@ describe('words', () => {
   });
 
   test('an object of very many members, or of very long names, is JSON', () => {
-    const { pack, words } = createBook();
+    const { pack, words } = packing();
     const many = Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`n${n}`, n]));
     const long = { ['x'.repeat(3_000)]: 1 };
     for (let n = 0; n < 3; n++) for (const value of [many, long]) expect(pack(value)).toBe(JSON.stringify(value));

@@ -40,7 +40,7 @@ const DIGITS = Array.from({ length: BASE }, (_, digit) => String.fromCharCode(ZE
 /** Texts that a later value may repeat, and how many. */
 export const SHORTEST_AGAIN = 8;
 export const LONGEST_AGAIN = 120;
-export const MOST_AGAIN = BASE;
+export const MOST_AGAIN = 90;
 
 function digits(number: number): string {
   let found = DIGITS[number % BASE]!;

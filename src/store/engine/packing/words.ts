@@ -41,7 +41,7 @@ export function createWordWriter({ recentWords }: Pick<Database, 'recentWords'>)
   let pending: Pending[] = [];
   let fresh: WriteSet['words'] = [];
 
-  function createBook(positionOf: () => number) {
+  function createWordsFor(positionOf: () => number) {
     let size = 0;
     const vocabulary: Vocabulary = createVocabulary({
       add(text, forget) {
@@ -67,8 +67,8 @@ export function createWordWriter({ recentWords }: Pick<Database, 'recentWords'>)
     };
   }
   let era = -1;
-  const ofEvents = createBook(() => position);
-  const ofReceipts = createBook(() => 0);
+  const ofEvents = createWordsFor(() => position);
+  const ofReceipts = createWordsFor(() => 0);
 
   function expect(id: string | null | undefined): void {
     if (id && id.length >= SHORTEST_ID && id.length <= LONGEST_AGAIN) ofEvents.expect(id);
