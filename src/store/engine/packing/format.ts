@@ -28,12 +28,11 @@ export const STRING_WORD = 64;
 export const NAMES_WORD = 68;
 export const MOST_DIGITS = 4;
 
-export const HIGHEST_WORD = 94 ** MOST_DIGITS - 1;
-
 export const END = '\u0001';
 export const BASE = 94;
 /** The character of the digit 0. */
 export const ZERO = 33;
+export const HIGHEST_WORD = BASE ** MOST_DIGITS - 1;
 
 const DIGITS = Array.from({ length: BASE }, (_, digit) => String.fromCharCode(ZERO + digit));
 
