@@ -21,6 +21,8 @@ export const configSchema = Type.Object(
     /** Its answers hold nothing that others wrote: they taint no session. */
     trusted: Optional(Type.Boolean()),
     timeout_ms: Optional(Type.Integer({ minimum: 1 })),
+    /** How often a document at an address is read again, 300000 when absent. A file is read again when it has changed. */
+    refresh_ms: Optional(Type.Integer({ minimum: 1000 })),
   },
   { additionalProperties: false },
 );

@@ -8,6 +8,7 @@ import { asFault, Fault } from '../model/faults.ts';
 import type { Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Bridge, Clock, Row } from '../ports/index.ts';
+import { framesOf, MOST_RENDERED } from './frames.ts';
 import { ADMIN, holds, requireAdmin } from './roles.ts';
 import { ruleRoutes } from './rule-routes.ts';
 import type { ConsoleServices } from './services.ts';
@@ -62,6 +63,17 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
     },
     {
       method: 'GET',
+      path: /^\/events\/([\w.-]+)\/frames$/,
+      answer: async ({ actor, params: [id = ''] }) => {
+        const event = await bridge.view<CoreEvent & Row>(actor, 'event', id);
+        const before = event.task_id
+          ? bridge.events(actor, { stream: { of: 'task', id: event.task_id }, limit: MOST_RENDERED })
+          : [];
+        return { data: await framesOf(event, before, services.views()) };
+      },
+    },
+    {
+      method: 'GET',
       path: /^\/tasks\/([\w.-]+)\/log$/,
       async answer({ actor, params: [id = ''] }) {
         const events: CoreEvent[] = [];
@@ -80,6 +92,7 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
         return {
           doors: services.doors(),
           agents: await bridge.agents(actor).catch(nothingIfHidden),
+          agent_addresses: await bridge.agentAddresses(actor).catch(nothingIfHidden),
           parts: services.parts(),
           servers: await bridge.servers(actor).catch(nothingIfHidden),
           server_states: await bridge.serverStates(actor).catch(nothingIfHidden),

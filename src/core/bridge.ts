@@ -21,7 +21,7 @@ import type {
   Row,
   ToolBackend,
 } from '../ports/index.ts';
-import { createAccess, holds, mayCall, requireCommandScope, requireReadScope } from './access.ts';
+import { createAccess, holds, mayCall, requireCommandScope, requireReadScope, requireScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
 import { actionHandlers, createActs } from './actions/execute.ts';
@@ -374,6 +374,14 @@ export function createCore(deps: CoreDeps): Core {
         // Who reads the metrics learns which servers answer, and nothing of their tools.
         if (!holds(actor, 'metrics:read')) requireReadScope(actor, 'skill');
         return tools.states(actor);
+      },
+      async agentAddresses(actor) {
+        // Names of machines, which no peer is to learn.
+        requireScope(actor, 'metrics:read');
+        const found = [...backends.values()].map(async ({ name: agent, addresses }) =>
+          ((await addresses?.(false)) ?? []).map((each) => ({ agent, ...each })),
+        );
+        return (await Promise.all(found)).flat();
       },
       toolCalls: counts.all,
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),
