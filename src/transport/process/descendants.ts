@@ -72,9 +72,16 @@ function allProcesses(): Promise<readonly Found[] | undefined> {
 async function scanProcesses(): Promise<readonly Found[] | undefined> {
   const names = await readdir('/proc').catch(() => undefined);
   if (!names) return undefined;
-  const looked = await Promise.all(names.filter((name) => /^\d+$/.test(name)).map((name) => look(Number(name))));
-  return looked.filter((each) => each !== undefined);
+  const ids = names.filter((name) => /^\d+$/.test(name)).map(Number);
+  const found: Found[] = [];
+  // A few at a time: each open file takes a descriptor.
+  for (let at = 0; at < ids.length; at += AT_ONCE) {
+    const looked = await Promise.all(ids.slice(at, at + AT_ONCE).map(look));
+    found.push(...looked.filter((each) => each !== undefined));
+  }
+  return found;
 }
+const AT_ONCE = 16;
 
 async function look(id: number): Promise<Found | undefined> {
   if (id === process.pid) return undefined;
