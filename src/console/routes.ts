@@ -8,6 +8,7 @@ import { asFault, Fault } from '../model/faults.ts';
 import type { Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Bridge, Clock, Row } from '../ports/index.ts';
+import { framesOf, MOST_RENDERED } from './frames.ts';
 import { ADMIN, holds, requireAdmin } from './roles.ts';
 import { ruleRoutes } from './rule-routes.ts';
 import type { ConsoleServices } from './services.ts';
@@ -59,6 +60,17 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
       method: 'GET',
       path: /^\/events\/([\w.-]+)$/,
       answer: async ({ actor, params: [id = ''] }) => await bridge.view<CoreEvent & Row>(actor, 'event', id),
+    },
+    {
+      method: 'GET',
+      path: /^\/events\/([\w.-]+)\/frames$/,
+      answer: async ({ actor, params: [id = ''] }) => {
+        const event = await bridge.view<CoreEvent & Row>(actor, 'event', id);
+        const before = event.task_id
+          ? bridge.events(actor, { stream: { of: 'task', id: event.task_id }, limit: MOST_RENDERED })
+          : [];
+        return { data: await framesOf(event, before, services.views()) };
+      },
     },
     {
       method: 'GET',

@@ -1,6 +1,7 @@
 /** Everything the console needs beyond the bridge, handed in by the runtime. Each route checks its caller before it calls one. */
 
 import type { Actor } from '../model/actions.ts';
+import type { FrameView } from '../ports/index.ts';
 import type { ComparedDecision, RuleProblem, RulesInForce } from './rule-answers.ts';
 
 export interface ConsoleSession {
@@ -55,6 +56,8 @@ export interface ConsoleServices {
   keys(): Promise<readonly object[]>;
   /** Heads of the log that were signed, and the witnesses that keep them. */
   proof(): Promise<object>;
+  /** The protocols that tell events, each with a renderer of its own for one reading. */
+  views(): ReadonlyMap<string, FrameView>;
   /** Tool servers and harnesses of the configuration, by name and protocol. */
   parts(): readonly { readonly kind: string; readonly name: string; readonly protocol: string }[];
 }

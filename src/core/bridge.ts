@@ -262,7 +262,7 @@ export function createCore(deps: CoreDeps): Core {
     issuer,
     ...(issuer.sealer && { sealer: issuer.sealer }),
   };
-  const runner = createRunner({ ...shared, isDead, graceMs: settings.graceMs });
+  const runner = createRunner({ ...shared, isDead, offReason, graceMs: settings.graceMs });
   const replayer = createReplayer({ ...shared, signer: deps.signer });
 
   /** A process holds the lease on its own name as long as it lives; a process that can take the lease knows that the other is dead. */

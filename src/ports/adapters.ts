@@ -1,5 +1,6 @@
 /** The port of a protocol adapter: the parts it offers (door, backends, policy, relay) and the dependencies the gateway hands it. */
 import type { Actor } from '../model/actions.ts';
+import type { CoreEvent, LeftOut } from '../model/events.ts';
 import type { ReceiptSignature } from '../model/receipt.ts';
 import type { Static, TSchema } from '../model/type.ts';
 import type { AgentBackend } from './agents.ts';
@@ -82,7 +83,17 @@ export function part<S extends TSchema, T>(
   return { configSchema, open };
 }
 
+/** How a protocol tells events, for a person who wants to see the frame that an event becomes. It serves no client. */
+export interface FrameView {
+  /** The frames for this event, which follows those that were given before. */
+  frames(event: CoreEvent): readonly object[] | Promise<readonly object[]>;
+  /** The kinds of events that the protocol has no frame for, and why. */
+  readonly leftOut: Readonly<Partial<Record<string, LeftOut>>>;
+}
+
 export interface Adapter {
+  /** Absent: the protocol answers requests, and tells no events. */
+  readonly view?: () => FrameView;
   readonly name: string;
   readonly revision: string;
   readonly parts: {

@@ -154,7 +154,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         await linkDoor({ http: deps.http, log: logger, clock: systemClock, links, recipients: linked }).open(bridge),
       );
     const doors = runtime.prepared.doors.map(({ name }) => name);
-    const services = consoleServices({ runtime, sessions, keys, doors });
+    const services = consoleServices({ runtime, sessions, keys, doors, adapters });
     // The console is a client of the native door, and is not there without it.
     const console = doors.includes('harn');
     if (console)

@@ -60,7 +60,14 @@ test('every page shows the traffic of all six protocols, without a serious issue
     }
     await show(`/sessions/${body.session_id}`, 'read_note', 'session');
     await show(`/sessions/${body.session_id}?view=conversation`, 'read plan then artifact');
-    await show(`/sessions/${body.session_id}?view=files`, 'Artifacts');
+    await show(`/sessions/${body.session_id}?view=files`, 'report.patch');
+    await page.locator('.diff .added').first().waitFor();
+    await show(`/sessions/${body.session_id}?view=cost`, 'Tokens in');
+    const { data } = (await at.call('GET', `/v1/tasks/${task}/events?limit=200`)).body;
+    const ended = data.find(({ event }: { event: string }) => event === 'tool.completed').id;
+    await show(`/sessions/${body.session_id}?view=events&open=${ended}`, 'As it leaves at the door', 'frames');
+    await page.locator('.detail').getByLabel('Door').selectOption('mcp');
+    await page.locator('.detail pre', { hasText: 'structuredContent' }).waitFor();
     await show('/proof', 'Export and witnesses');
     await show(`/proof/${receipts.body.data[0].id}`, 'nothing is wrong', 'receipt');
     await show('/rules', 'What would change', 'rules');

@@ -1,11 +1,22 @@
 /**
  * The tool backend for an HTTP API: one tool for each operation of its document, and one request per call, with the gateway's own
- * credentials. An address that the configuration names may be anywhere; one that only the document names has to be public. No
+ * credentials or the caller's. An address that the configuration names may be anywhere; one that only the document names has to be public. No
  * redirect is followed.
  */
-import { type Deps, Fault, type Json, own, type Skill, type ToolBackend, type ToolResult } from '../../../src/index.ts';
+import {
+  type Actor,
+  type Deps,
+  Fault,
+  type Json,
+  own,
+  type Skill,
+  type ToolBackend,
+  type ToolResult,
+} from '../../../src/index.ts';
+import { callerOf, callerToken } from '../../../src/transport/outbound/caller-credentials.ts';
 import { type OutboundRules, requestOut } from '../../../src/transport/outbound/public-fetch.ts';
-import type { OpenApiConfig } from '../config.ts';
+import { createTokenExchange, incomingToken } from '../../../src/transport/outbound/token-exchange.ts';
+import { type OpenApiConfig, requireOneCredential } from '../config.ts';
 import { createDocumentSource } from './document.ts';
 import { type Operation, operationsOf, serverOf } from './operations.ts';
 import { named, PUBLIC_ONLY } from './outbound.ts';
@@ -24,8 +35,11 @@ interface Api {
 export function createOpenApiTools(
   name: string,
   config: OpenApiConfig,
-  { secret, clock, log }: Pick<Deps, 'secret' | 'clock' | 'log'>,
+  deps: Pick<Deps, 'secret' | 'clock' | 'log' | 'learn'>,
 ): ToolBackend {
+  const { secret, clock, log } = deps;
+  requireOneCredential(config);
+  const exchange = config.exchange && createTokenExchange(config.exchange, config.server ?? '', deps);
   const timeoutMs = config.timeout_ms ?? MINUTE;
   /** As last read. */
   let known: Api | undefined;
@@ -49,12 +63,21 @@ export function createOpenApiTools(
     },
   });
 
-  async function credentials(): Promise<Record<string, string>> {
+  /** The caller's own bearer token where callers have such, otherwise the common one. */
+  async function bearerFor(actor: Actor): Promise<string | undefined> {
+    const { token, caller_tokens } = config;
+    if (exchange) return await exchange.token(incomingToken(name, actor));
+    if (caller_tokens) return await callerToken(name, caller_tokens, callerOf(actor), secret);
+    return token && (await secret(token));
+  }
+
+  async function credentials(actor: Actor): Promise<Record<string, string>> {
+    const token = await bearerFor(actor);
     const secrets = Object.entries(config.header_secrets ?? {}).map(async ([header, key]) => [
       header,
       await secret(key),
     ]);
-    const bearer = config.token ? { authorization: `Bearer ${await secret(config.token)}` } : {};
+    const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` };
     return { ...config.headers, ...Object.fromEntries(await Promise.all(secrets)), ...bearer };
   }
 
@@ -63,8 +86,13 @@ export function createOpenApiTools(
     pinned: true,
     list: async () => (await api.current()).skills,
     effect: (tool) => own(config.effects ?? {}, tool) ?? known?.operations.get(tool)?.effect,
-    attributes: () => ({ trusted: config.trusted ?? false, tainted: false }),
-    async call({ tool = '', arguments: args, trace }, signal): Promise<ToolResult> {
+    attributes: () => ({
+      trusted: config.trusted ?? false,
+      tainted: false,
+      ...(config.exchange && { account: 'exchange' }),
+      ...(config.caller_tokens && { account: 'caller_tokens' }),
+    }),
+    async call({ actor, tool = '', arguments: args, trace }, signal): Promise<ToolResult> {
       const { base, rules, operations } = known ?? (await api.current());
       const operation = operations.get(tool);
       if (!operation) throw new Fault('not_found', `${name} has no operation ${tool}`);
@@ -73,7 +101,7 @@ export function createOpenApiTools(
       const answer = await requestOut(url, rules, {
         method,
         body: body?.text,
-        headers: { accept: 'application/json, text/*;q=0.5', ...headers, ...typed, ...(await credentials()) },
+        headers: { accept: 'application/json, text/*;q=0.5', ...headers, ...typed, ...(await credentials(actor)) },
         timeoutMs,
         signal,
         limit: ANSWER_LIMIT,

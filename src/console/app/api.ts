@@ -48,6 +48,12 @@ export async function call<T>(path: string, init: RequestInit & { json?: unknown
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
+/** The beginning of a text; undefined where it is not shown to this session. */
+export async function textAt(path: string, most: number): Promise<string | undefined> {
+  const response = await fetch(path, { redirect: 'error', headers: { ...headers(), range: `bytes=0-${most - 1}` } });
+  return response.ok ? (await response.text()).slice(0, most) : undefined;
+}
+
 export async function failure(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => ({}))) as { error?: Record<string, unknown> };
   const { code, message, details } = body.error ?? {};

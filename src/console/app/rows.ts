@@ -15,6 +15,7 @@ export interface LogEvent {
   readonly replayed?: boolean;
   readonly payload: Readonly<Record<string, unknown>>;
   readonly ext?: Readonly<Record<string, unknown>>;
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 export type Group = 'act' | 'decision' | 'approval' | 'message' | 'task' | 'proof' | 'system';

@@ -6,7 +6,7 @@ import type { ConsoleServices } from '../../console/services.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { Actor } from '../../model/actions.ts';
 import { Fault } from '../../model/faults.ts';
-import type { Deps } from '../../ports/index.ts';
+import type { Adapter, Deps } from '../../ports/index.ts';
 import type { CoreRuntime } from '../assemble.ts';
 import type { Config } from '../config/config.ts';
 import { consoleRules } from './console-rules.ts';
@@ -20,12 +20,13 @@ export interface ConsoleParts {
   readonly sessions: ConsoleSessions;
   readonly keys: ApiKeys;
   readonly doors: readonly string[];
+  readonly adapters: readonly Adapter[];
 }
 
 /** The person who opened the printed link: anyone who could read this process's output. */
 const LINK_HOLDER = { id: 'local:console', kind: 'person', scopes: ['*'] } as const;
 
-export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts): ConsoleServices {
+export function consoleServices({ runtime, sessions, keys, doors, adapters }: ConsoleParts): ConsoleServices {
   const { store } = runtime.core;
   const { oauth } = runtime.config();
   const oidc =
@@ -68,6 +69,7 @@ export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts
       }));
       return { tip: tip ?? null, witnesses };
     },
+    views: () => new Map(adapters.flatMap(({ name, view }) => (view ? [[name, view()]] : []))),
     parts: () => {
       const { agents, tools, harnesses } = runtime.config();
       return Object.entries({ agent: agents, tools, harness: harnesses }).flatMap(([kind, named]) =>

@@ -118,6 +118,31 @@ test('operations are tools, by effect of their method, and a call is a request w
   expect(asked).toHaveLength(3);
 });
 
+test('a call carries the credentials of its caller, and no others', async () => {
+  const { asked, address, open } = await openApi();
+  const tokens = { ann: 'anns', '*': 'pets-{caller}' };
+  const tools = open({ server: address, caller_tokens: tokens });
+  const action = { id: 'a', kind: 'tool', tool: 'getPet', arguments: { id: '1' } };
+  const as = (id: string, more = {}) =>
+    tools.call({ ...action, actor: { id, kind: 'person', scopes: [], ...more } } as never, AbortSignal.timeout(5_000));
+  for (const id of ['ann', 'bob']) await as(id);
+  await as('agent:x', { kind: 'agent', on_behalf_of: 'bob' });
+  const sent = asked.map(({ headers }) => headers.authorization);
+  expect(sent).toEqual(['Bearer value-of-anns', 'Bearer value-of-pets-bob', 'Bearer value-of-pets-bob']);
+
+  const none = open({ server: address, caller_tokens: { ann: 'anns' } });
+  const eve = { ...action, actor: { id: 'eve', kind: 'person', scopes: [] } } as never;
+  await expect(none.call(eve, AbortSignal.timeout(5_000))).rejects.toThrow('pets has no credentials of eve');
+  const exchange = { token_endpoint: `${address}/token` };
+  await expect(open({ server: address, exchange }).call(eve, AbortSignal.timeout(5_000))).rejects.toThrow(
+    'eve did not authenticate with an access token',
+  );
+  expect(asked).toHaveLength(3);
+  expect(() => open({ server: address, exchange, token: 'pets' })).toThrow('exchange and token are two credentials');
+  const headers = { Authorization: 'Bearer x' };
+  expect(() => open({ server: address, caller_tokens: tokens, headers })).toThrow('leave out the Authorization header');
+});
+
 test('an address that only the document names has to be public', async () => {
   const { open } = await openApi();
   const t = await openTestGateway({ tools: [open({})], rules: RULES });
