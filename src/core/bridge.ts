@@ -287,6 +287,7 @@ export function createCore(deps: CoreDeps): Core {
     runner,
     learn,
     quotas: deps.quotas,
+    requireSound: deps.requireSound,
     defaultAgent,
     offReason,
     isDead,
@@ -357,11 +358,11 @@ export function createCore(deps: CoreDeps): Core {
       ...createDeliveries({ ...context, submit, vaults }),
       async tools(actor) {
         requireReadScope(actor, 'skill');
-        return await tools.list();
+        return await tools.list(actor);
       },
       async tool(actor, name, server) {
         requireReadScope(actor, 'skill');
-        return await tools.find(name, server);
+        return await tools.find(actor, name, server);
       },
       // The tool list does not depend on free disk space.
       visible: createVisibleTools({ tools, gate: pins.guardView(judge), ids, effectOf, access, policyData }),
@@ -372,7 +373,7 @@ export function createCore(deps: CoreDeps): Core {
       async serverStates(actor) {
         // Who reads the metrics learns which servers answer, and nothing of their tools.
         if (!holds(actor, 'metrics:read')) requireReadScope(actor, 'skill');
-        return tools.states();
+        return tools.states(actor);
       },
       async agentAddresses(actor) {
         // Names of machines, which no peer is to learn.

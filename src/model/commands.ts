@@ -243,6 +243,8 @@ export const COMMANDS = {
     /** With an approval: the arguments to run instead of those asked about. */
     arguments: Optional(OpenObject),
     reason: Optional(MaybeText),
+    /** With an approval: for how long the same tool is not asked about again, `session` or a time such as `2h`. */
+    for: Optional(NonEmpty),
     /** With a denial: the whole task fails by it, not only the act asked about. */
     failure: Optional(Failure),
   }),
