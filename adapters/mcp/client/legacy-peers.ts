@@ -202,7 +202,8 @@ export function createLegacyPeers(
 
 const READY = { jsonrpc: '2.0', method: 'notifications/initialized' } as const;
 
-function poolKey({ principal, capabilities }: McpRequestContext): string {
+/** A principal with these capabilities: callers of one share what a server says to one of them. */
+export function poolKey({ principal, capabilities }: McpRequestContext): string {
   return `p:${principal}:${createHash('sha256').update(canonicalJson(capabilities)).digest('base64url')}`;
 }
 

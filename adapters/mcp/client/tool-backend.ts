@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CHANGES, CODES, methodRow } from '../../../mappings/mcp.ts';
 import {
   asFault,
+  asText,
   type Deps,
   Fault,
   isObject,
@@ -27,8 +28,10 @@ import { createTaskEras } from '../tasks/legacy-as-modern.ts';
 import { createLegacyTasks } from '../tasks/modern-as-legacy.ts';
 import { withOwnSpan } from '../trace.ts';
 import { taints, toAttributes, toEffect, toToolResult } from '../translate.ts';
+import type { UpstreamAuthDeps } from './auth/auth.ts';
 import { backgroundContext } from './background-context.ts';
 import { createEras } from './eras.ts';
+import { createKnownLists } from './known-lists.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
 import { type OpenedWire, SessionRefused } from './legacy-session.ts';
 import { createModernPeer } from './modern-peer.ts';
@@ -39,7 +42,8 @@ import { CLIENT_INFO, type Transport, transportFor } from './transport/create-tr
 import type { Opened, Unasked, Wire } from './transport/transport.ts';
 import { createWatching } from './watch-changes.ts';
 
-type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids' | 'refused'>;
+type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids' | 'refused'> &
+  Pick<UpstreamAuthDeps, 'auth'>;
 
 const POOL_IDLE_MS = 5 * 60_000;
 const FOREVER_MS = 2 ** 31 - 1;
@@ -84,8 +88,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     tasks,
     observe: (method, params, outcome, context) => observe(method, params, outcome, sourceOf(legacy.keyOf(context))),
   });
+  const lists = createKnownLists({ eras, legacy, clock: deps.clock });
   legacy.onChange(noted);
-  legacy.onGone((key) => catalog.gone(sourceOf(key)) && watching.changed('tools'));
+  legacy.onGone((key) => {
+    lists.gone(key);
+    if (catalog.gone(sourceOf(key))) watching.changed('tools');
+  });
   const watching = createWatching(listenForChanges);
   const refresh = createCatalogReader({
     settings,
@@ -100,22 +108,32 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   });
 
   function noted(frame: Notice, key?: string): void {
-    if (frame.method === 'notifications/tools/list_changed') {
-      catalog.changed(transport.kind === 'stdio' ? (key ?? 'modern') : undefined);
-    }
-    watching.noted(frame);
+    const list = CHANGES.find(({ wire }) => wire === frame.method)?.list;
+    if (list === undefined) return;
+    const source = transport.kind === 'stdio' ? (key ?? 'modern') : undefined;
+    if (list === 'tools') catalog.changed(source);
+    else lists.changed(list, source);
+    watching.changed(list);
   }
 
   /** Returns when the server can no longer be listened to. An open session already receives its notifications. */
   async function listenForChanges(signal: AbortSignal): Promise<void> {
     const timeout = createResponseTimeout(signal, FOREVER_MS, FOREVER_MS);
-    const context = { ...backgroundContext(), notify: (frame: Notice) => noted(frame) };
+    const notify = (frame: Notice) => {
+      noted(frame);
+      const { notifications } = frame.params ?? {};
+      if (frame.method === ACKNOWLEDGED && isObject(notifications)) lists.announced(notifications);
+    };
+    const context = { ...backgroundContext(), notify };
     try {
       const era = await eras.own();
       if (!catalog.fresh) await refresh();
       if (era === 'modern') {
         const notifications = Object.fromEntries(CHANGES.map(({ wish }) => [wish, true]));
-        await modern.call('subscriptions/listen', { notifications }, context, timeout).finally(() => catalog.changed());
+        await modern.call('subscriptions/listen', { notifications }, context, timeout).finally(() => {
+          catalog.changed();
+          lists.announced({});
+        });
         return;
       }
       while (!signal.aborted) {
@@ -377,7 +395,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
           status: 'error',
           output: null,
           error: `${name}: ${message}`,
-          code: sent ? 'outcome_unknown' : kind,
+          code: sent ? 'outcome_unknown' : asText(details?.code ?? kind),
           ...(about && open && { remote: unansweredBy(name, about) }),
         };
       }
@@ -398,7 +416,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
           transport.kind === 'stdio',
         );
         const ours = await context.tasks?.answer(method, asked);
-        return (ours ?? (await exchange(method, asked, context, signal))) as JsonObject;
+        if (ours) return ours as JsonObject;
+        const read = () => exchange(method, asked, context, signal);
+        return (await (context.mayBeKnown ? lists.answer(method, asked, context, read) : read())) as JsonObject;
       } catch (thrown) {
         return outcomeOf(thrown) as JsonObject;
       }
@@ -418,6 +438,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   };
 }
 
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const NO_REQUESTS = 'a server makes no requests in this revision';
 
 /** A request in no row of the table was decided without its `_meta`, which is restored here. */

@@ -74,14 +74,15 @@ async function scanProcesses(): Promise<readonly Found[] | undefined> {
   if (!names) return undefined;
   const ids = names.filter((name) => /^\d+$/.test(name)).map(Number);
   const found: Found[] = [];
-  // A few at a time: each open file takes a descriptor.
-  for (let at = 0; at < ids.length; at += AT_ONCE) {
-    const looked = await Promise.all(ids.slice(at, at + AT_ONCE).map(look));
+  for (let from = 0; from < ids.length; from += AT_ONCE) {
+    const looked = await Promise.all(ids.slice(from, from + AT_ONCE).map(look));
     found.push(...looked.filter((each) => each !== undefined));
   }
   return found;
 }
-const AT_ONCE = 16;
+
+/** Each takes a file descriptor, and the process needs some for its clients. */
+const AT_ONCE = 32;
 
 async function look(id: number): Promise<Found | undefined> {
   if (id === process.pid) return undefined;
