@@ -30,6 +30,7 @@ import { referenceTo } from '../tasks/work-context.ts';
 import type { EffectOfTool } from '../tools/accepted.ts';
 import { argumentsTrouble } from '../tools/arguments.ts';
 import type { CallCounts } from '../tools/call-counts.ts';
+import type { CallQuotaOf } from '../tools/call-limits.ts';
 import { FoundTool } from '../tools/catalog.ts';
 import { afterEnd, decidedIn, type EndedCall, endEvents, toolResult } from './action-events.ts';
 import {
@@ -67,6 +68,8 @@ export interface ActsDeps extends AuthorizerDeps {
   readonly inspect?: NonNullable<PolicyEngine['inspect']>;
   /** The effect of a mounted tool, with what a person has accepted. Absent in a replay, whose acts are on record. */
   readonly effectOf?: EffectOfTool;
+  /** The limit of calls of one tool by one caller. Absent in a replay, whose decisions are on record. */
+  readonly callQuota?: CallQuotaOf;
   /** Which sessions are tainted by untrusted content. Absent in a replay, as above. */
   readonly taints?: Taints;
 }
@@ -126,7 +129,9 @@ export function createActs(deps: ActsDeps): Acts {
     action.cost = rated ? { ...costOf(own), requests_per_minute: 1 } : costOf(own);
     if (data.persona) action.persona = data.persona;
     action.tier = data.tier;
-    action.quotas = data.quotas;
+    const called = mounted && own.server && own.tool ? { server: own.server, tool: own.tool } : undefined;
+    const limited = called && deps.callQuota?.(actor, called);
+    action.quotas = limited ? [...data.quotas, await limited] : data.quotas;
     if (data.root) action.root = data.root;
     const { trace_id, tracestate, trace_flags } = ours(task);
     if (trace_id) action.trace = { trace_id, ...(tracestate && { tracestate }), ...(trace_flags && { trace_flags }) };

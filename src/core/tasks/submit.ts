@@ -41,7 +41,7 @@ import { goOnWith } from '../waiting.ts';
 import { callerOf, hopOf, refuseCircle } from './calling-gateway.ts';
 import type { Endings } from './end-task.ts';
 import { inTask, move } from './lifecycle.ts';
-import { createRefused, type NewTask, newTask } from './new-task.ts';
+import { createRefused, type NewTask, newTask, switchedOff } from './new-task.ts';
 import type { Runner } from './runner.ts';
 
 export interface SubmitDeps extends Context {
@@ -383,11 +383,6 @@ class Exhausted extends Fault {
 }
 
 /** A person switched this agent off; rules are not asked, because none of them could say yes. */
-function switchedOff(agent: string, why: string): Decision {
-  const reason = `agent ${agent} is switched off: ${why}`;
-  return { verdict: 'block', reason, code: 'agent_off', engine: 'bridge' };
-}
-
 /** A rule that rewrites a prompt into nothing names no alternative input: that is a refusal. */
 function withInput(decision: Decision): Decision {
   if (decision.verdict !== 'modify' || decision.arguments?.input) return decision;
