@@ -121,7 +121,23 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
         return await bridge.view<Skill & Row>(actor, 'skill', id);
       },
     },
-    { method: 'GET', path: /^\/proof$/, answer: async () => await services.proof() },
+    {
+      method: 'GET',
+      path: /^\/proof(?:\/(\d{1,15}))?$/,
+      async answer({ actor, params: [from] }) {
+        requireReceipts(actor);
+        return await services.proof(from === undefined ? undefined : Number(from));
+      },
+    },
+    {
+      method: 'GET',
+      path: /^\/proof\/receipts\/([\w.-]+)$/,
+      async answer({ actor, params: [id = ''] }) {
+        // As hidden as the receipt itself.
+        await bridge.view<Row>(actor, 'receipt', id);
+        return await services.inclusion(id);
+      },
+    },
     ...ruleRoutes(services.rules),
   ];
 
@@ -153,6 +169,11 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
     }
     return found;
   }
+}
+
+/** Heads and proofs are hashes: they tell how many receipts there are, and nothing in them. */
+function requireReceipts(actor: Actor): void {
+  if (!holds(actor, 'receipts:read')) throw new Fault('not_found', 'there is nothing of this kind here');
 }
 
 /** A part that the caller's scopes do not cover is left out, as if there were none. */

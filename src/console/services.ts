@@ -54,8 +54,10 @@ export interface ConsoleServices {
   doors(): readonly DoorAddress[];
   /** API keys without their values. */
   keys(): Promise<readonly object[]>;
-  /** Heads of the log that were signed, and the witnesses that keep them. */
-  proof(): Promise<object>;
+  /** A signed head of the tree of receipts, the proof that it continues the one of this size, and the witnesses' state. */
+  proof(from: number | undefined): Promise<object>;
+  /** The proof that a receipt is in the tree. Throws `not_found`. */
+  inclusion(receipt: string): Promise<object>;
   /** The protocols that tell events, each with a renderer of its own for one reading. */
   views(): ReadonlyMap<string, FrameView>;
   /** Tool servers and harnesses of the configuration, by name and protocol. */

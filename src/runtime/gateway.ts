@@ -145,8 +145,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     const { store, keyring } = core;
     openWitnessDoor({ ...deps, store, dir: join(config.dataDir, 'witness') });
     const witnesses = await witnessesOf(config, deps.secret);
-    const signed = createHeadSender({ witnesses, store, keys: () => keyring.jwks(), logger });
-    opened.unshift(upkeep(core, { keepEventsMs: () => retention.ms, logger, signed }));
+    const heads = createHeadSender({ witnesses, store, keys: () => keyring.jwks(), logger });
+    opened.unshift(upkeep(core, { keepEventsMs: () => retention.ms, logger, signed: heads.send }));
     const links = createLinks((text) => core.keyring.signer().mac(text));
     const linked = Object.entries(config.webhooks).flatMap(([name, hook]) => (hook.links ? [name] : []));
     if (linked.length > 0)
@@ -154,7 +154,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         await linkDoor({ http: deps.http, log: logger, clock: systemClock, links, recipients: linked }).open(bridge),
       );
     const doors = runtime.prepared.doors.map(({ name }) => name);
-    const services = consoleServices({ runtime, sessions, keys, doors, adapters });
+    const services = consoleServices({ runtime, sessions, keys, doors, adapters, witnesses: heads.states });
     // The console is a client of the native door, and is not there without it.
     const console = doors.includes('harn');
     if (console)
