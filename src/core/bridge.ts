@@ -59,7 +59,7 @@ import { createSubmit } from './tasks/submit.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
 import { createAcceptedEffects } from './tools/accepted.ts';
 import { createCallCounts } from './tools/call-counts.ts';
-import { limitCalls } from './tools/call-limits.ts';
+import { createCallQuotas } from './tools/call-limits.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
 import { createPins } from './tools/pins.ts';
@@ -162,11 +162,11 @@ export function createCore(deps: CoreDeps): Core {
   });
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
   const judge = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest });
-  const limited = limitCalls(judge, {
+  const callQuota = createCallQuotas({
+    ...context,
     limitOf: (server, tool) => mounted.tools.find(({ name }) => name === server)?.limit?.(tool),
-    now: () => Date.parse(clock.now()),
   });
-  const decide = requireRoom(pins.guard(limited), store, settings.resultLimits);
+  const decide = requireRoom(pins.guard(judge), store, settings.resultLimits);
   const gate: Gate = (action, withinMs, tool) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => decide(action, withinMs, tool)) : decide(action, withinMs, tool);
@@ -202,6 +202,7 @@ export function createCore(deps: CoreDeps): Core {
     remember: memories.write,
     ...settings,
     policyData,
+    callQuota,
     revision: () => mounted.revision,
     gate,
     asks,

@@ -41,9 +41,8 @@ import { goOnWith } from '../waiting.ts';
 import { callerOf, hopOf, refuseCircle } from './calling-gateway.ts';
 import type { Endings } from './end-task.ts';
 import { inTask, move } from './lifecycle.ts';
-import { createRefused, type NewTask, newTask } from './new-task.ts';
+import { createRefused, type NewTask, newTask, switchedOff } from './new-task.ts';
 import type { Runner } from './runner.ts';
-import { switchedOff } from './switched-off.ts';
 
 export interface SubmitDeps extends Context {
   readonly gate: Gate;

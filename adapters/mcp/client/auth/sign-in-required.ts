@@ -14,7 +14,7 @@ export class SignInRequired extends Fault {
     const how = link
       ? `open ${link} in a browser, sign in, and call the tool ${SIGN_IN} of ${server} with the code that the page shows`
       : `tollbridge mcp login ${server} --as ${id}${tenant}`;
-    const details = { code: SIGN_IN_REQUIRED, ...(link && { url: link }) };
+    const details = { code: SIGN_IN_REQUIRED, server, tool: SIGN_IN, ...(link && { url: link }) };
     super('permission_denied', `${server} is used with an account of ${id}, who has to sign in first: ${how}`, {
       details,
     });
