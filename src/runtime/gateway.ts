@@ -109,6 +109,9 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       ),
   });
   const keys = openApiKeys(config.dataDir, systemClock);
+  /** The last use of each key, as far as this process has seen. */
+  const lastUse = new Map<string, string>();
+  const keyUsed = (id: string) => void lastUse.set(id, systemClock.now());
   const sessions = openConsoleSessions({ dataDir: config.dataDir, clock: systemClock, keyActor: keys.activeActor });
   const runtime = await createRuntime(config, {
     ...surroundings,
@@ -117,7 +120,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     adapters,
     serving: true,
     settings: { defaultAgent: config.defaultAgent, recoversOrphans: recoversOrphans },
-    prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures, sessions }),
+    prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures, sessions, keyUsed }),
     taken(next) {
       const same = retention.ms === next.keepEventsMs;
       retention.ms = next.keepEventsMs;
@@ -142,7 +145,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         await linkDoor({ http: deps.http, log: logger, clock: systemClock, links, recipients: linked }).open(bridge),
       );
     const doors = runtime.prepared.doors.map(({ name }) => name);
-    const services = consoleServices({ runtime, sessions, keys, doors, adapters, witnesses: heads.states });
+    const services = consoleServices({ runtime, sessions, keys, doors, adapters, witnesses: heads.states, lastUse });
     // The console is a client of the native door, and is not there without it.
     const console = doors.includes('harn');
     if (console)
@@ -183,6 +186,7 @@ interface Brought {
   readonly journal: string | undefined;
   readonly failures: FailedLogins;
   readonly sessions: ConsoleSessions;
+  readonly keyUsed: (id: string) => void;
 }
 
 /** The parts a gateway adds to its runtime: a port, authentication, the built-in agents, and traces when configured. */
@@ -192,7 +196,7 @@ async function prepared(
   services: Services,
   brought: Brought,
 ): Promise<Prepared & { readonly doors: readonly FrontDoor[] }> {
-  const { http, token, journal, failures, sessions } = brought;
+  const { http, token, journal, failures, sessions, keyUsed } = brought;
   const traced = await tracing(config, services.deps.secret);
   const deps: Deps = {
     ...services.deps,
@@ -202,6 +206,7 @@ async function prepared(
       clock: systemClock,
       failures,
       sessions,
+      keyUsed,
       ...(token && { localToken: token }),
       ...(config.oauth && { oauth: config.oauth }),
     }),
