@@ -52,10 +52,10 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
         (request: IncomingMessage, response: ServerResponse) => {
           work(request, response).catch((thrown) => sendFault(response, thrown));
         };
-      const page: HttpHandler = (request, response) => showPage(app, request, response);
+      const page: HttpHandler = caught((request, response) => showPage(app, request, response));
       const asset: HttpHandler = (request, response, next) => {
         const file = app.asset(below(request, ASSETS).slice(1));
-        if (file) sendFile(request, response, file, 'kept');
+        if (file) caught(() => sendFile(request, response, file, 'kept'))(request, response);
         else next();
       };
       const tokenised: HttpHandler = (request, _response, next) => {
@@ -195,11 +195,8 @@ function shown({ actor, how, created_at, expires_at }: ConsoleSession) {
   return { actor: { id, kind, scopes }, role: roleOf(actor), how, created_at, expires_at };
 }
 
-function showPage({ page }: BuiltApp, request: IncomingMessage, response: ServerResponse): void {
-  if (page) {
-    sendFile(request, response, page, 'not kept');
-    return;
-  }
+async function showPage({ page }: BuiltApp, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (page) return await sendFile(request, response, page, 'not kept');
   response.writeHead(503, { ...PAGE_HEADERS, 'content-type': 'text/plain; charset=utf-8' });
   response.end('The console is not built: npm run build\n');
 }

@@ -92,6 +92,7 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
         return {
           doors: services.doors(),
           agents: await bridge.agents(actor).catch(nothingIfHidden),
+          agent_addresses: await bridge.agentAddresses(actor).catch(nothingIfHidden),
           parts: services.parts(),
           servers: await bridge.servers(actor).catch(nothingIfHidden),
           server_states: await bridge.serverStates(actor).catch(nothingIfHidden),

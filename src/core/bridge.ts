@@ -21,7 +21,7 @@ import type {
   Row,
   ToolBackend,
 } from '../ports/index.ts';
-import { createAccess, holds, mayCall, requireCommandScope, requireReadScope } from './access.ts';
+import { createAccess, holds, mayCall, requireCommandScope, requireReadScope, requireScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
 import { actionHandlers, createActs } from './actions/execute.ts';
@@ -59,7 +59,7 @@ import { createSubmit } from './tasks/submit.ts';
 import { taskHandlers } from './tasks/task-commands.ts';
 import { createAcceptedEffects } from './tools/accepted.ts';
 import { createCallCounts } from './tools/call-counts.ts';
-import { limitCalls } from './tools/call-limits.ts';
+import { createCallQuotas } from './tools/call-limits.ts';
 import { createTools } from './tools/catalog.ts';
 import { createToolChanges } from './tools/changes.ts';
 import { createPins } from './tools/pins.ts';
@@ -162,11 +162,11 @@ export function createCore(deps: CoreDeps): Core {
   });
   const digest = createArgumentsDigest(deps.canonical, (text) => deps.signer.mac(text));
   const judge = createGate({ policy: deps.policy, timeoutMs: settings.policyTimeoutMs, log: logger, digest });
-  const limited = limitCalls(judge, {
+  const callQuota = createCallQuotas({
+    ...context,
     limitOf: (server, tool) => mounted.tools.find(({ name }) => name === server)?.limit?.(tool),
-    now: () => Date.parse(clock.now()),
   });
-  const decide = requireRoom(pins.guard(limited), store, settings.resultLimits);
+  const decide = requireRoom(pins.guard(judge), store, settings.resultLimits);
   const gate: Gate = (action, withinMs, tool) => {
     const pending = deps.upToDate?.();
     return pending ? pending.then(() => decide(action, withinMs, tool)) : decide(action, withinMs, tool);
@@ -202,6 +202,7 @@ export function createCore(deps: CoreDeps): Core {
     remember: memories.write,
     ...settings,
     policyData,
+    callQuota,
     revision: () => mounted.revision,
     gate,
     asks,
@@ -261,7 +262,7 @@ export function createCore(deps: CoreDeps): Core {
     issuer,
     ...(issuer.sealer && { sealer: issuer.sealer }),
   };
-  const runner = createRunner({ ...shared, isDead, graceMs: settings.graceMs });
+  const runner = createRunner({ ...shared, isDead, offReason, graceMs: settings.graceMs });
   const replayer = createReplayer({ ...shared, signer: deps.signer });
 
   /** A process holds the lease on its own name as long as it lives; a process that can take the lease knows that the other is dead. */
@@ -295,12 +296,14 @@ export function createCore(deps: CoreDeps): Core {
   };
   const { cancelTask, ...tasks } = taskHandlers(taskDeps);
   const actionCommands = actionHandlers({ ...context, acts });
-  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults });
+  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults, backends, servedBy });
   const handlers: Handlers = {
     ...declaredHandlers({ ...context, vaults }),
     ...sessions,
     'session.create': createAskedSession({
       ...context,
+      backends,
+      servedBy,
       create: sessions['session.create'],
       close: sessions['session.close'],
       submit: createSubmit({ ...taskDeps, admit: async () => {} }),
@@ -372,6 +375,14 @@ export function createCore(deps: CoreDeps): Core {
         // Who reads the metrics learns which servers answer, and nothing of their tools.
         if (!holds(actor, 'metrics:read')) requireReadScope(actor, 'skill');
         return tools.states(actor);
+      },
+      async agentAddresses(actor) {
+        // Names of machines, which no peer is to learn.
+        requireScope(actor, 'metrics:read');
+        const found = [...backends.values()].map(async ({ name: agent, addresses }) =>
+          ((await addresses?.(false)) ?? []).map((each) => ({ agent, ...each })),
+        );
+        return (await Promise.all(found)).flat();
       },
       toolCalls: counts.all,
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),

@@ -45,6 +45,8 @@ export interface QuotaFinding {
   readonly soft: boolean;
   /** Time until the window reopens, if that would help. */
   readonly retry_after_ms: number | undefined;
+  /** The limit of one tool's calls by one caller, in words. */
+  readonly call_limit?: string;
 }
 
 /** The first limit this cost would exceed; `exceeds` before `unknown`. Undefined: the cost fits. */
@@ -54,7 +56,9 @@ export function wouldExceed(quota: Counted, cost: Amounts | undefined, now: stri
     const used = usedOf(quota, limit, now);
     const declared = known(cost, limit);
     const price = declared ?? 0;
-    const about = { quota_id: quota.id, limit, allowed, used, cost: price, soft: isSoft(quota) };
+    const { call_limit } = quota.metadata;
+    const words = typeof call_limit === 'string' && { call_limit };
+    const about = { quota_id: quota.id, limit, allowed, used, cost: price, soft: isSoft(quota), ...words };
     if (used === undefined || !Number.isFinite(allowed)) {
       unknown ??= { kind: 'unknown', ...about, retry_after_ms: undefined };
     } else if (used + price > allowed || (declared === undefined && METERED.includes(limit) && used >= allowed)) {
@@ -210,7 +214,7 @@ function toDecision(finding: QuotaFinding): Decision {
   const reason = sentence(finding);
   if (finding.kind === 'unknown') return { verdict: 'escalate', code: 'quota_unknown', reason, engine: NAME };
   const wait = finding.retry_after_ms;
-  if (finding.limit === RATE && wait !== undefined) {
+  if ((finding.limit === RATE || finding.call_limit) && wait !== undefined) {
     return { verdict: 'defer', code: RATE_LIMITED, reason, engine: NAME, retry_after_ms: wait };
   }
   return wait !== undefined && wait <= RATE_WINDOW_MS
@@ -218,7 +222,8 @@ function toDecision(finding: QuotaFinding): Decision {
     : { verdict: 'block', code: 'quota_exhausted', reason, engine: NAME };
 }
 
-function sentence({ kind, quota_id, limit, allowed, used, cost, retry_after_ms }: QuotaFinding): string {
+function sentence({ kind, quota_id, limit, allowed, used, cost, retry_after_ms, call_limit }: QuotaFinding): string {
+  if (kind === 'exceeds' && call_limit) return call_limit;
   if (kind === 'unknown') return `limit ${limit} (${allowed}) of quota ${quota_id}: how much is used is not known`;
   const again = retry_after_ms === undefined ? '' : `; opens again in ${Math.ceil(retry_after_ms / 1000)} s`;
   return `limit ${limit} (${allowed}) of quota ${quota_id}: ${used} used, this needs ${cost > 0 ? cost : 'more'}${again}`;

@@ -30,6 +30,8 @@ export interface Deps {
    * that user are asked. Without it, the secret belongs to the installation and is named by its configuration.
    */
   secret(name: string, user?: SecretUser): Promise<string>;
+  /** The redactor knows this value from now on. For credentials that were obtained at run time and are in no vault. */
+  learn?(secret: string): void;
   /** Stores a secret under its name, in the first writable vault. Absent: no vault is writable. */
   keep?(name: string, value: string): Promise<void>;
   /** Runs `work` under an exclusive lock on this secret, across processes. Absent where no vault is writable. */

@@ -17,6 +17,7 @@ export type {
   Abilities,
   About,
   ActResult,
+  AddressState,
   AgentBackend,
   AgentFace,
   AgentSkill,

@@ -16,6 +16,8 @@ export interface ToolBackend {
    * tools come as a new array.
    */
   list(sessionId?: string): Promise<readonly Skill[]>;
+  /** Asked about a tool that is not in its list. Throws where the caller can do something about that, as signing in. */
+  requireListed?(tool: string): Promise<void>;
   /** The tool's effect; undefined when unknown, which counts as a side effect. */
   effect?(tool: string): Action['effect'] | undefined;
   /** Further attributes rules may match for a call of this tool in this session. Read anew for each call. */

@@ -20,6 +20,8 @@ import { createLinks } from '../inbox/links.ts';
 import { countOpenQuestions, openWebhooks, type Recipient } from '../inbox/webhook.ts';
 import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
+
+import { isObject } from '../model/values/is-object.ts';
 import { VERSION } from '../model/version.ts';
 import type { Adapter, Authenticate, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
 import { isLoopback } from '../transport/http/origin.ts';
@@ -99,6 +101,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     log: logger,
   });
   const retention = { ms: config.keepEventsMs };
+  const exchanging = { on: exchangesTokens(config) };
   const failures = createFailedLogins({
     now: () => performance.now(),
     pause: (ms) => sleep(ms),
@@ -120,10 +123,20 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     adapters,
     serving: true,
     settings: { defaultAgent: config.defaultAgent, recoversOrphans: recoversOrphans },
-    prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures, sessions, keyUsed }),
+    prepare: (services) =>
+      prepared(config, mounts, services, {
+        http,
+        token,
+        journal,
+        failures,
+        sessions,
+        keyUsed,
+        exchanges: () => exchanging.on,
+      }),
     taken(next) {
       const same = retention.ms === next.keepEventsMs;
       retention.ms = next.keepEventsMs;
+      exchanging.on = exchangesTokens(next);
       return same ? [] : ['retention'];
     },
   });
@@ -187,6 +200,14 @@ interface Brought {
   readonly failures: FailedLogins;
   readonly sessions: ConsoleSessions;
   readonly keyUsed: (id: string) => void;
+  readonly exchanges: () => boolean;
+}
+
+/** Whether a tool server is used with tokens that were exchanged for those of the callers. */
+function exchangesTokens({ tools }: Config): boolean {
+  return Object.values(tools).some((section) =>
+    Object.values(section).some((each) => isObject(each) && each.exchange !== undefined),
+  );
 }
 
 /** The parts a gateway adds to its runtime: a port, authentication, the built-in agents, and traces when configured. */
@@ -196,7 +217,7 @@ async function prepared(
   services: Services,
   brought: Brought,
 ): Promise<Prepared & { readonly doors: readonly FrontDoor[] }> {
-  const { http, token, journal, failures, sessions, keyUsed } = brought;
+  const { http, token, journal, failures, sessions, exchanges, keyUsed } = brought;
   const traced = await tracing(config, services.deps.secret);
   const deps: Deps = {
     ...services.deps,
@@ -208,7 +229,7 @@ async function prepared(
       sessions,
       keyUsed,
       ...(token && { localToken: token }),
-      ...(config.oauth && { oauth: config.oauth }),
+      ...(config.oauth && { oauth: config.oauth, exchanges }),
     }),
     oauth: config.oauth !== undefined,
     ...(traced && { inTrace: traced.inTrace }),

@@ -1,5 +1,5 @@
 /**
- * Two pairs of programs nobody here wrote, unchanged, with `tollbridge acp` between them: a full turn with a command that a
+ * Three pairs of programs nobody here wrote, unchanged, with `tollbridge acp` between them: a full turn with a command that a
  * rule allows, one that a rule denies, and one that a person approves, at the client or elsewhere. The model is a script. Before
  * them, each agent by itself with an editor of ours: see `acp-agents.ts`.
  */
@@ -112,16 +112,37 @@ const factoryQwen: Pair = {
       for await (const update of session.prompt(${JSON.stringify(text)})) void update;
       await agent.close();
       process.exit(0);`;
-    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-      cwd: stage.project,
-      env: stage.env,
-      stdio: 'inherit',
-    });
-    const ended = new Promise<number>((done) => child.once('exit', (code) => done(code ?? 1)));
-    if (elsewhere) await answerElsewhere(stage, ended);
-    if ((await ended) !== 0) throw new Error(`${this.name} ended with an error`);
+    await runScript(this, stage, script, elsewhere);
   },
 };
+
+const providerOpencode: Pair = {
+  ...acpxOpencode,
+  name: 'acp-ai-provider 0.2.9 with opencode 1.18.33',
+  installed: () => existsSync(join(BIN, '../@mcpc-tech/acp-ai-provider')) && existsSync(join(BIN, 'opencode')),
+  async prompt(stage, text) {
+    const script = `
+      import { createACPProvider } from ${JSON.stringify(join(BIN, '../@mcpc-tech/acp-ai-provider/index.mjs'))};
+      import { generateText } from ${JSON.stringify(join(BIN, '../ai/dist/index.mjs'))};
+      const [command, ...args] = ${JSON.stringify(stage.gateway(this.agent))};
+      const session = { cwd: process.cwd(), mcpServers: [] };
+      const provider = createACPProvider({ command, args, env: process.env, session });
+      const model = provider.languageModel();
+      await generateText({ model, prompt: ${JSON.stringify(text)}, tools: provider.tools });
+      provider.cleanup();
+      process.exit(0);`;
+    await runScript(this, stage, script, false);
+  },
+};
+
+/** A client that is a library, used from a script of its own. */
+async function runScript({ name }: Pair, stage: Stage, script: string, elsewhere: boolean): Promise<void> {
+  const { project: cwd, env } = stage;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { cwd, env, stdio: 'inherit' });
+  const ended = new Promise<number>((done) => child.once('exit', (code) => done(code ?? 1)));
+  if (elsewhere) await answerElsewhere(stage, ended);
+  if ((await ended) !== 0) throw new Error(`${name} ended with an error`);
+}
 
 /** As a person would in another terminal: look what waits, and say yes to it. */
 async function answerElsewhere(stage: Stage, ended: Promise<number>): Promise<void> {
@@ -151,7 +172,7 @@ export async function acp(tell: (line: string) => void): Promise<readonly { read
 
 async function playPairs(tell: (line: string) => void): Promise<readonly Reported[]> {
   const reported: Reported[] = [];
-  for (const pair of [acpxOpencode, factoryQwen]) {
+  for (const pair of [acpxOpencode, factoryQwen, providerOpencode]) {
     if (!pair.installed()) {
       tell(JSON.stringify({ pair: pair.name, absent: 'not installed; cd interop && npm ci' }));
       continue;

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Part, StreamResponse, Task } from '@a2a-js/sdk';
-import { A2AError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
+import { TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
 import { EXTENSIONS, REJECTED_CODE } from '../../../mappings/a2a.ts';
 import {
   anySignal,
@@ -20,17 +20,17 @@ import {
 } from '../../../src/index.ts';
 import { proofOf } from '../../../src/transport/outbound/remote-work.ts';
 import { within } from '../../../src/transport/sse/silence.ts';
-import { textPart, wireMessage } from '../translate.ts';
+import { wireMessage } from '../translate.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
 import { endOf, isLeaving, isOver, isWaiting, whenStopped } from './end.ts';
 import { isPassing, NotKnown, NotReached, unwrapped, wasNeverSent } from './faults.ts';
 import type { Inbox } from './outgoing-messages.ts';
 import type { Connection } from './peer/connect.ts';
 import type { Hooks } from './push-receiver.ts';
-import { type ApprovedCall, settle } from './questions.ts';
+import { createWaitingPeer } from './questions/waiting-peer.ts';
 import { createUpdateReader, type ReadStep, type Standing } from './read-updates.ts';
 import { createActivityRecord } from './record-activity.ts';
-import { findAgain, messageIdOf, optionsFor, requestOf, withBytes } from './send.ts';
+import { digest, findAgain, messageIdOf, optionsFor, requestOf, withBytes } from './send.ts';
 import { toWireInput } from './translate.ts';
 import { createWaiting } from './wait.ts';
 
@@ -67,8 +67,6 @@ export async function hand(run: RunDeps): Promise<End> {
   const over = new AbortController();
   const waiting = createWaiting({ settings, deps, connection, hooks, taskId: work.task.id });
   const activity = createActivityRecord(run, reader, over.signal);
-  /** Calls that were approved here, and whose end a peer without the activity extension does not report. */
-  const approved: ApprovedCall[] = [];
   const files = new Set<string>();
   let accepted = false;
   let reached = performance.now();
@@ -243,88 +241,6 @@ export async function hand(run: RunDeps): Promise<End> {
     }
   }
 
-  /** Asks our approvers; meanwhile the peer may be answered on its own side. */
-  async function ask(standing: Standing): Promise<void> {
-    const movedOn = new AbortController();
-    const watching = watch(standing, anySignal([over.signal, movedOn.signal]));
-    const { askedAbout } = activity;
-    const settling = settle(standing, { peer: settings.name, sink, withdrawn: movedOn.signal, askedAbout });
-    try {
-      const next = await Promise.race([settling, watching]);
-      if (next === 'moved' || over.signal.aborted) {
-        // Our question is withdrawn in the log before the peer's answer is recorded.
-        movedOn.abort();
-        await settling.catch(() => {});
-        return;
-      }
-      // The answer opens its own stream; two readers would record the same text twice.
-      movedOn.abort();
-      await watching.catch(() => {});
-      if (next.do === 'stop') {
-        const limit = { signal: AbortSignal.timeout(settings.cancelMs) };
-        await client.cancelTask({ id: standing.taskId, tenant: '', metadata: undefined }, limit).catch(() => {});
-        throw new Fault('permission_denied', next.reason);
-      }
-      if (next.approved && !connection.extensions.has(EXTENSIONS.activity)) approved.push(next.approved);
-      if (next.do === 'reply') await reply(next.parts, standing, next.askId);
-      else await leave(standing, next.say);
-    } finally {
-      movedOn.abort();
-      await watching.catch(() => {});
-    }
-  }
-
-  async function reply(parts: Part[], { taskId, mark }: Standing, askId?: string): Promise<void> {
-    let refused: unknown;
-    // Without its task id the answer would be new work, which no decision allowed.
-    if (!taskId) throw new Fault('upstream_unavailable', 'the peer asked without giving the task a name');
-    if (askId) activity.answered.add(askId);
-    try {
-      await send(parts, `${work.task.id}.answer.${digest(mark).slice(7, 19)}`, taskId);
-    } catch (cause) {
-      // The peer's own side may have answered first; if the peer still waits, it rejects this answer.
-      if (!(cause instanceof A2AError)) throw cause;
-      refused = cause;
-      if (askId) activity.answered.delete(askId);
-      await look();
-    }
-    const { standing } = reader;
-    if (!standing || !isWaiting(standing) || standing.mark !== mark) return;
-    if (refused) throw refused;
-    await leave(standing);
-  }
-
-  /** Waits until the peer has left the state it waits in. A peer that does not move by itself is told that it may. */
-  async function leave(standing: Standing, say?: string): Promise<void> {
-    if (say) {
-      await pause(over.signal, true);
-      await look();
-      if (reader.standing?.mark === standing.mark && isWaiting(reader.standing)) await nudge(say, standing);
-    }
-    await watch(standing, over.signal);
-  }
-
-  /** A peer that takes no message here goes on when its own side has noticed. */
-  async function nudge(say: string, { taskId, mark }: Standing): Promise<void> {
-    try {
-      await send([textPart(say)], `${work.task.id}.cleared.${digest(mark).slice(7, 19)}`, taskId);
-    } catch (cause) {
-      if (!(cause instanceof A2AError)) throw cause;
-      deps.log.info({ err: cause, peer: settings.name }, 'a peer takes no message about its authorization');
-    }
-  }
-
-  async function watch(standing: Standing, until: AbortSignal): Promise<'moved'> {
-    while (!until.aborted) {
-      if (!isWaiting(reader.standing) || reader.standing?.mark !== standing.mark) return 'moved';
-      const how = await pause(until, true);
-      if (until.aborted) break;
-      await look(how);
-      if (!isWaiting(reader.standing) || reader.standing?.mark !== standing.mark) return 'moved';
-    }
-    return 'moved';
-  }
-
   /** Reads the peer's state and its receipt, also after the reader has stopped. */
   async function lookOnce(ms: number): Promise<void> {
     const { taskId: id } = reader.standing ?? {};
@@ -352,6 +268,15 @@ export async function hand(run: RunDeps): Promise<End> {
     }
   }
 
+  const waitingPeer = createWaitingPeer({
+    run,
+    reader,
+    activity,
+    over: over.signal,
+    send,
+    look,
+    pause: (until) => pause(until, true),
+  });
   const input = await toWireInput(work.task.input as JsonObject, work, settings);
   const reference = await work.reference?.('a2a');
   const requestHash = digest(canonicalJson(input.map((part) => wireJson(part))));
@@ -380,14 +305,14 @@ export async function hand(run: RunDeps): Promise<End> {
       if (over.signal.aborted) throw new Fault('client_closed', 'the work was canceled');
       const { standing } = reader;
       if (reader.bare || isOver(standing)) break;
-      if (standing && isWaiting(standing)) await ask(standing);
+      if (standing && isWaiting(standing)) await waitingPeer.ask(standing);
       else await follow();
     }
     await activity.finish(over.signal);
     await perform(reader.end());
     await notTaken(await run.inbox.close(), 'the work was over before the message could be given');
     const end = endOf(reader);
-    if (end.state === 'COMPLETED') for (const { id, name } of approved) await sink.emit(wentOn(id, name));
+    if (end.state === 'COMPLETED') for (const { id, name } of waitingPeer.approved) await sink.emit(wentOn(id, name));
     // Streams only name the receipt; its hash is known only after the task has ended.
     if (reader.receipt && !reader.receipt.receipt_hash) await lookOnce(settings.requestMs).catch(() => {});
     const proof = {
@@ -422,10 +347,6 @@ export async function hand(run: RunDeps): Promise<End> {
 function wentOn(tool_call_id: string, name: string): Fact {
   const output = 'approved; the peer completed its work after that, and reports nothing of this call itself';
   return { event: 'tool.completed', payload: { tool_call_id, name, status: 'ok', output } };
-}
-
-function digest(text: string): string {
-  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }
 
 function wireJson({ content, mediaType, filename }: Part): Json {

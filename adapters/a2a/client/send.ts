@@ -1,4 +1,5 @@
 /** Requests to a peer and downloads from it: message ids that identify repeats, lookup of existing tasks, files. */
+import { createHash } from 'node:crypto';
 import type { Message, SendMessageRequest, Task } from '@a2a-js/sdk';
 import { ServiceParameters, withA2AExtensions } from '@a2a-js/sdk/client';
 import { EXTENSIONS } from '../../../mappings/a2a.ts';
@@ -90,4 +91,8 @@ export async function withBytes({ settings, deps }: Reach, { file, url }: Extrac
     deps.log.warn({ err: cause, peer: settings.name }, 'a file of a peer stayed there');
     return file;
   }
+}
+
+export function digest(text: string): string {
+  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }

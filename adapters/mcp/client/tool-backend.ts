@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CHANGES, CODES, methodRow } from '../../../mappings/mcp.ts';
 import {
   asFault,
+  asText,
   type Deps,
   Fault,
   isObject,
@@ -27,6 +28,7 @@ import { createTaskEras } from '../tasks/legacy-as-modern.ts';
 import { createLegacyTasks } from '../tasks/modern-as-legacy.ts';
 import { withOwnSpan } from '../trace.ts';
 import { taints, toAttributes, toEffect, toToolResult } from '../translate.ts';
+import type { UpstreamAuthDeps } from './auth/auth.ts';
 import { backgroundContext } from './background-context.ts';
 import { createEras } from './eras.ts';
 import { createKnownLists } from './known-lists.ts';
@@ -40,7 +42,8 @@ import { CLIENT_INFO, type Transport, transportFor } from './transport/create-tr
 import type { Opened, Unasked, Wire } from './transport/transport.ts';
 import { createWatching } from './watch-changes.ts';
 
-type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids' | 'refused'>;
+type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids' | 'refused'> &
+  Pick<UpstreamAuthDeps, 'auth'>;
 
 const POOL_IDLE_MS = 5 * 60_000;
 const FOREVER_MS = 2 ** 31 - 1;
@@ -392,7 +395,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
           status: 'error',
           output: null,
           error: `${name}: ${message}`,
-          code: sent ? 'outcome_unknown' : kind,
+          code: sent ? 'outcome_unknown' : asText(details?.code ?? kind),
           ...(about && open && { remote: unansweredBy(name, about) }),
         };
       }

@@ -58,3 +58,7 @@ export function canFillForms({ elicitation }: JsonObject): boolean {
   if (!isObject(elicitation)) return false;
   return Object.keys(elicitation).length === 0 || (elicitation as JsonObject).form !== undefined;
 }
+
+export function canOpenPages({ elicitation }: JsonObject): boolean {
+  return isObject(elicitation) && (elicitation as JsonObject).url !== undefined;
+}

@@ -19,6 +19,7 @@ import { artifactEvents, type Log } from '../events/log.ts';
 import type { Run } from '../events/rows.ts';
 import { inTask, openRun, openTask, readsOf, taskLocation } from '../tasks/lifecycle.ts';
 import { SERVED_BY } from '../tasks/pending-work.ts';
+import { withCallQuotas } from '../tools/call-limits.ts';
 import type { FoundTool, Tools } from '../tools/catalog.ts';
 import { pause } from '../waiting.ts';
 import {
@@ -163,7 +164,8 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorize {
       await pause(retryMs, options.signal);
       // With the persona, tier and quotas of now.
       const { persona: _before, ...rest } = current;
-      current = { ...rest, ...(await deps.policyData(task)) };
+      const data = await deps.policyData(task);
+      current = { ...rest, ...data, quotas: withCallQuotas(data.quotas, current.quotas) };
     }
   };
 

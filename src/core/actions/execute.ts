@@ -29,6 +29,7 @@ import { referenceTo } from '../tasks/work-context.ts';
 import type { EffectOfTool } from '../tools/accepted.ts';
 import { argumentsTrouble } from '../tools/arguments.ts';
 import type { CallCounts } from '../tools/call-counts.ts';
+import type { CallQuotaOf } from '../tools/call-limits.ts';
 import { FoundTool } from '../tools/catalog.ts';
 import { afterEnd, decidedIn, type EndedCall, endEvents, toolResult } from './action-events.ts';
 import {
@@ -44,6 +45,7 @@ import { effectOf } from './effect-floor.ts';
 import { blocked } from './gate.ts';
 import type { ReadPolicyData } from './policy-data.ts';
 import { boundedResult, type ResultLimits } from './result-size.ts';
+import { createSignInQuestions, signInNeeded } from './sign-in-questions.ts';
 import type { Taints } from './taints.ts';
 import type { LimitReached } from './time-limits.ts';
 
@@ -66,6 +68,8 @@ export interface ActsDeps extends AuthorizerDeps {
   readonly inspect?: NonNullable<PolicyEngine['inspect']>;
   /** The effect of a mounted tool, with what a person has accepted. Absent in a replay, whose acts are on record. */
   readonly effectOf?: EffectOfTool;
+  /** The limit of calls of one tool by one caller. Absent in a replay, whose decisions are on record. */
+  readonly callQuota?: CallQuotaOf;
   /** Which sessions are tainted by untrusted content. Absent in a replay, as above. */
   readonly taints?: Taints;
 }
@@ -91,6 +95,7 @@ export function createActs(deps: ActsDeps): Acts {
   const { store, log, tools, clock, ids, policyData } = deps;
   const authorize = createAuthorizer(deps);
   const callIds = createCallIds(deps);
+  const askForCode = createSignInQuestions(deps);
   const metering = createMetering(deps);
 
   async function describe(task: Task, proposed: ProposedAction, actor: Actor, request = false): Promise<Action> {
@@ -124,7 +129,9 @@ export function createActs(deps: ActsDeps): Acts {
     action.cost = rated ? { ...costOf(own), requests_per_minute: 1 } : costOf(own);
     if (data.persona) action.persona = data.persona;
     action.tier = data.tier;
-    action.quotas = data.quotas;
+    const called = mounted && own.server && own.tool ? { server: own.server, tool: own.tool } : undefined;
+    const limited = called && deps.callQuota?.(actor, called);
+    action.quotas = limited ? [...data.quotas, await limited] : data.quotas;
     if (data.root) action.root = data.root;
     const { trace_id, tracestate, trace_flags } = ours(task);
     if (trace_id) action.trace = { trace_id, ...(tracestate && { tracestate }), ...(trace_flags && { trace_flags }) };
@@ -166,8 +173,7 @@ export function createActs(deps: ActsDeps): Acts {
     const found =
       effect || passed || !proposed.tool
         ? undefined
-        : (tools.known(options.actor, options.tool, proposed) ??
-          (await tools.find(options.actor, proposed.tool, proposed.server, task.session_id)));
+        : (tools.known(options.actor, options.tool, proposed) ?? (await findTool(task, proposed, options)));
     if (!effect && !passed && !found) throw new Fault('not_found', `no tool ${proposed.tool ?? ''} is mounted`);
     const held = owned(proposed);
     held.tool_call_id = callId;
@@ -234,6 +240,21 @@ export function createActs(deps: ActsDeps): Acts {
     return authorization.decision.verdict === 'modify'
       ? { kind: 'done', result, decision: authorization.decision }
       : { kind: 'done', result };
+  }
+
+  /** An agent's call waits for a principal that has to sign in at the server first. A client is told, and asks its person itself. */
+  async function findTool(task: Task, proposed: ProposedAction, options: RuleOptions): Promise<FoundTool | undefined> {
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await tools.find(options.actor, proposed.tool ?? '', proposed.server, task.session_id);
+      } catch (thrown) {
+        const needed = options.request || tries === MOST_SIGN_INS ? undefined : signInNeeded(thrown);
+        const code = needed && (await askForCode(task, options, needed));
+        if (!needed || code === undefined) throw thrown;
+        const { server, tool } = needed;
+        await perform(task, { kind: 'tool', tool, server, arguments: { code } }, options);
+      }
+    }
   }
 
   /** The agent gets the refusal as the result of its call. A task that has ended meanwhile gets none. */
@@ -434,6 +455,8 @@ function costOf({ kind, cost: claimed }: ProposedAction): NonNullable<Action['co
   const tool_calls = Math.max(1, cost?.tool_calls ?? 1);
   return cost ? { ...cost, tool_calls } : { tool_calls };
 }
+/** A code can be mistyped. */
+const MOST_SIGN_INS = 3;
 const OURS_TO_COUNT = new Set(['tasks', 'concurrency', 'requests_per_minute', 'wall_time_ms']);
 const COUNTED = new Set(['tool', 'fs.write', 'terminal', 'handoff']);
 const NOT_WHAT_WAS_DECIDED = 'the arguments are not those that were decided on; nothing was run';

@@ -126,12 +126,16 @@ export function move(task: Task, to: TaskState, { now, actor, reason, failure, m
   return { task: next, events: [event] };
 }
 
+/** Questions under such a key ask a person to sign in at a server, which is a question of authorization although its answer is a value. */
+export const SIGN_IN_KEY = 'sign_in:';
+
 /**
  * The state that open questions put a task in, reached by legal steps: approvals before input when both are new, and always through
  * WORKING from one kind of waiting to the other.
  */
 export function settle(task: Task, asks: Run['asks'], details: Move): TaskStep {
-  const open = (kind: string) => asks.some((ask) => ask.state === 'open' && ask.kind === kind);
+  const waitsFor = ({ kind, key }: Run['asks'][number]) => (key.startsWith(SIGN_IN_KEY) ? 'approval' : kind);
+  const open = (kind: string) => asks.some((ask) => ask.state === 'open' && waitsFor(ask) === kind);
   const staysBlocked =
     (task.status === 'AUTH_REQUIRED' && open('approval')) || (task.status === 'INPUT_REQUIRED' && open('input'));
   if (staysBlocked || isTerminal(task.status) || task.status === 'SUBMITTED') return { task, events: [] };

@@ -1,56 +1,79 @@
 /**
- * How often one caller may call one tool, where its server's configuration limits that. Counted in this process, at the gate, before
- * the call is decided on: a call over the limit is deferred until there is room again, and is not counted.
+ * How often one caller may call one tool, where its server's configuration limits that. Each caller has a quota of its own for each
+ * limited tool: it is declared with the first call, and calls are counted in the commits that decide on them, so that all processes
+ * on one log share the count. A call over the limit is deferred until there is room again, and is not counted.
  */
-import type { Action, Decision } from '../../model/actions.ts';
-import { LruMap } from '../../model/values/lru-map.ts';
-import type { CallLimit } from '../../ports/index.ts';
-import type { Gate } from '../actions/gate.ts';
+import type { Actor } from '../../model/actions.ts';
+import { Quota } from '../../model/resources.ts';
+import { check } from '../../model/validate.ts';
+import type { CallLimit, Row } from '../../ports/index.ts';
+import { later } from '../clock.ts';
+import { declaredEvent } from '../commands/declared-event.ts';
+import type { Context } from '../context.ts';
 
-export interface CallLimitDeps {
-  readonly limitOf: (server: string, tool: string) => CallLimit | undefined;
-  /** In milliseconds. */
-  readonly now: () => number;
+export interface CalledTool {
+  readonly server: string;
+  readonly tool: string;
 }
 
-/** More callers than this within one window are counted anew. */
-const MOST = 50_000;
+/** Undefined, and not a promise, for tools whose calls are not limited. */
+export type CallQuotaOf = (actor: Actor, called: CalledTool) => Promise<Quota> | undefined;
 
-export function limitCalls(gate: Gate, { limitOf, now }: CallLimitDeps): Gate {
-  const windows = new LruMap<string, { readonly ends: number; used: number }>(MOST);
+export interface CallQuotasDeps extends Pick<Context, 'store' | 'log' | 'hash'> {
+  readonly limitOf: (server: string, tool: string) => CallLimit | undefined;
+}
 
-  function room({ actor, server = '', tool = '' }: Action, { perMs }: CallLimit) {
-    const key = JSON.stringify([actor.tenant_id ?? '', actor.id, server, tool]);
-    const known = windows.get(key);
-    if (known && known.ends > now()) return known;
-    const fresh = { ends: now() + perMs, used: 0 };
-    windows.set(key, fresh);
-    return fresh;
+export function createCallQuotas({ store, log, hash, limitOf }: CallQuotasDeps): CallQuotaOf {
+  async function quotaOf(actor: Actor, { server, tool }: CalledTool, limit: CallLimit): Promise<Quota> {
+    const { calls, perMs } = limit;
+    const digest = hash(['calls', actor.tenant_id ?? null, actor.id, server, tool]);
+    const id = `quota_calls_${digest.slice('sha256:'.length, 'sha256:'.length + 24)}`;
+    const metadata = {
+      window_ms: perMs,
+      call_limit: `${tool} of ${server} may be called ${calls} times in ${perMs / 1000} s by one caller`,
+    };
+    const isCurrent = (row: Quota) => row.metadata.call_limit === metadata.call_limit;
+    const known = await store.get<Quota & Row>('quota', id);
+    if (known && isCurrent(known)) return known;
+    let made: Quota | undefined;
+    await log.commit({
+      reads: [{ object: 'quota', id }],
+      decide(at) {
+        const now = at.get<Quota & Row>('quota', id);
+        made = now;
+        if (now && isCurrent(now)) return { events: [] };
+        const row = check(
+          Quota,
+          {
+            id,
+            object: 'quota',
+            created_at: now?.created_at ?? at.now,
+            updated_at: at.now,
+            scope: 'caller',
+            limits: { tool_calls: calls },
+            usage: now?.usage ?? { tool_calls: 0 },
+            reset_at: later(at.now, perMs),
+            hard_limit: true,
+            metadata,
+            ...(actor.tenant_id && { tenant_id: actor.tenant_id }),
+          },
+          'quota',
+        );
+        made = row;
+        return { events: [declaredEvent(now ? 'updated' : 'created', row as Quota & Row, null, 'bridge')] };
+      },
+    });
+    return made as Quota;
   }
 
-  return (action, ...more) => {
-    const { tool, server, evidence } = action;
-    const limit = tool && server && evidence === 'held' ? limitOf(server, tool) : undefined;
-    if (!limit) return gate(action, ...more);
-    const window = room(action, limit);
-    if (window.used >= limit.calls) return over(action, limit, window.ends - now());
-    // Counted before the decision, so that calls decided at the same time cannot pass together.
-    window.used += 1;
-    const counted = (decision: Decision): Decision => {
-      if (decision.verdict === 'block' || decision.verdict === 'defer') window.used -= 1;
-      return decision;
-    };
-    const decision = gate(action, ...more);
-    return 'verdict' in decision ? counted(decision) : decision.then(counted);
+  return (actor, called) => {
+    const limit = limitOf(called.server, called.tool);
+    return limit && quotaOf(actor, called, limit);
   };
 }
 
-function over({ tool, server }: Action, { calls, perMs }: CallLimit, retryMs: number): Decision {
-  return {
-    verdict: 'defer',
-    code: 'rate_limited',
-    reason: `${tool} of ${server} may be called ${calls} times in ${perMs / 1000} s by one caller`,
-    engine: 'bridge',
-    retry_after_ms: Math.max(1, Math.ceil(retryMs)),
-  };
+/** The quotas of the work as they are now, and those of the call itself, which the work does not name. */
+export function withCallQuotas(quotas: readonly Quota[], before: readonly Quota[] = []): readonly Quota[] {
+  const own = before.filter(({ metadata }) => metadata.call_limit !== undefined);
+  return own.length === 0 ? quotas : [...quotas, ...own];
 }

@@ -175,9 +175,8 @@ export function createTools(
       return FoundTool.isOf(tool, serverOf(tool.server, actor)) ? tool : undefined;
     },
     async find(actor, tool, server, sessionId) {
-      const asked = backends()
-        .filter(({ name }) => !server || name === server)
-        .map((backend) => ownOf(backend, actor));
+      if (server) return await findAt(serverOf(server, actor), tool, sessionId);
+      const asked = backendsOf(actor);
       const lists = new Map<ToolBackend, readonly Skill[]>();
       let cause: unknown;
       const answers = asked.map(async (backend) => {
@@ -187,8 +186,8 @@ export function createTools(
           cause = thrown;
         }
       });
-      // Where the server is not named, one that hangs does not hold up the others.
-      await (server ? Promise.all(answers) : mostOf(answers));
+      // One that hangs does not hold up the others.
+      await mostOf(answers);
       const found = asked.flatMap((backend) => {
         const skill = named(lists.get(backend) ?? NONE, tool);
         return skill ? [{ backend, skill }] : [];
@@ -200,12 +199,29 @@ export function createTools(
       const [only] = found;
       // A server that does not answer may have the tool: that differs from no server having it.
       const silent = only ? undefined : asked.find((backend) => !lists.has(backend));
-      // The caller can do something about credentials of its own.
-      if (silent && cause instanceof Fault && cause.kind === 'permission_denied') throw cause;
-      if (silent) throw new Fault('upstream_unavailable', `${silent.name} does not say which tools it has`, { cause });
+      if (silent) throw unlisted(silent, cause);
       return only && new FoundTool(only.backend, only.skill, definition(only.skill));
     },
   };
+
+  async function findAt(backend: ToolBackend | undefined, tool: string, sessionId: string | undefined) {
+    if (!backend) return undefined;
+    let skills: readonly Skill[];
+    try {
+      skills = await backend.list(sessionId);
+    } catch (cause) {
+      throw unlisted(backend, cause);
+    }
+    const skill = named(skills, tool);
+    if (!skill) await backend.requireListed?.(tool);
+    return skill && new FoundTool(backend, skill, definition(skill));
+  }
+}
+
+function unlisted(server: ToolBackend, cause: unknown): Fault {
+  // The caller can do something about credentials of its own.
+  if (cause instanceof Fault && cause.kind === 'permission_denied') return cause;
+  return new Fault('upstream_unavailable', `${server.name} does not say which tools it has`, { cause });
 }
 
 /** The servers that were asked, and the list each returned. */

@@ -72,9 +72,17 @@ function allProcesses(): Promise<readonly Found[] | undefined> {
 async function scanProcesses(): Promise<readonly Found[] | undefined> {
   const names = await readdir('/proc').catch(() => undefined);
   if (!names) return undefined;
-  const looked = await Promise.all(names.filter((name) => /^\d+$/.test(name)).map((name) => look(Number(name))));
-  return looked.filter((each) => each !== undefined);
+  const ids = names.filter((name) => /^\d+$/.test(name)).map(Number);
+  const found: Found[] = [];
+  for (let from = 0; from < ids.length; from += AT_ONCE) {
+    const looked = await Promise.all(ids.slice(from, from + AT_ONCE).map(look));
+    found.push(...looked.filter((each) => each !== undefined));
+  }
+  return found;
 }
+
+/** Each takes a file descriptor, and the process needs some for its clients. */
+const AT_ONCE = 32;
 
 async function look(id: number): Promise<Found | undefined> {
   if (id === process.pid) return undefined;

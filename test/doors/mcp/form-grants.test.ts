@@ -1,6 +1,6 @@
 /**
- * The approval form of a client offers a yes for longer than once, in both eras: the same tool is then not asked about again in
- * the session, or for a time. Only callers who may approve are offered it, and only an offered choice counts.
+ * The approval form of a client has a yes for longer than once, in both eras: the same tool is then not asked about again in
+ * the session, or for a time. Only callers who may approve get that choice, and only a choice of the form counts.
  */
 import { describe, expect, test } from 'vitest';
 import type { Actor } from '../../../src/model/actions.ts';
@@ -14,30 +14,30 @@ const ALL = ['approve', 'approve for this session', 'approve for 2 hours', 'deny
 /** Its results taint nothing, so that only the grant decides whether a second call is asked about. */
 const closed = { ...echo, definition: { annotations: { openWorldHint: false } } };
 
-/** Makes a call, answers its form if there is one, and says what was offered and whether it ran. */
+/** Makes a call, answers its form if there is one, and returns the choices of the form and whether it ran. */
 type CallOnce = (
   decision: string,
   tool?: string,
-  seen?: (offered: readonly string[]) => void,
-) => Promise<{ readonly offered?: string[]; readonly ran: boolean }>;
+  seen?: (choices: readonly string[]) => void,
+) => Promise<{ readonly choices?: string[]; readonly ran: boolean }>;
 
 async function openAsking(options: SceneOptions = {}): Promise<Scene> {
   return await openScene({ rules: ASK, tools: { echo: closed, other: closed }, config: { trusted: true }, ...options });
 }
 
-const offers = ({ params }: Loose): string[] => params.requestedSchema.properties.decision.enum;
+const choicesIn = ({ params }: Loose): string[] => params.requestedSchema.properties.decision.enum;
 const accept = (decision: string) => ({ action: 'accept', content: { decision } });
 
 async function legacyCaller({ legacy }: Scene): Promise<CallOnce> {
   const client = await legacy(FORMS);
   return async (decision, name = 'echo', seen = () => {}) => {
-    let offered: string[] | undefined;
+    let choices: string[] | undefined;
     const received = await client.request('tools/call', { name, arguments: { text: 'hi' } }, (frame) => {
-      offered = offers(frame);
-      seen(offered);
+      choices = choicesIn(frame);
+      seen(choices);
       return { result: accept(decision) };
     });
-    return { ...(offered && { offered }), ran: outcome(received).result.isError !== true };
+    return { ...(choices && { choices }), ran: outcome(received).result.isError !== true };
   };
 }
 
@@ -48,10 +48,10 @@ async function modernCaller({ modern }: Scene, headers: Record<string, string> =
     const { result } = outcome(await modern('tools/call', params, how));
     if (result.resultType !== 'input_required') return { ran: result.isError !== true };
     const [[key, form]] = Object.entries<Loose>(result.inputRequests) as [[string, Loose]];
-    seen(offers(form));
+    seen(choicesIn(form));
     const back = { ...params, requestState: result.requestState, inputResponses: { [key]: accept(decision) } };
     const again = outcome(await modern('tools/call', back, how)).result;
-    return { offered: offers(form), ran: again.isError !== true };
+    return { choices: choicesIn(form), ran: again.isError !== true };
   };
 }
 
@@ -61,16 +61,16 @@ describe.each([
 ] as const)('a client of the %s era', (_, caller) => {
   test('for this session: the same tool is not asked about again, another one is', async () => {
     const call = await caller(await openAsking());
-    expect(await call('approve')).toEqual({ offered: ALL, ran: true });
-    expect(await call('approve for this session')).toEqual({ offered: ALL, ran: true });
+    expect(await call('approve')).toEqual({ choices: ALL, ran: true });
+    expect(await call('approve for this session')).toEqual({ choices: ALL, ran: true });
     expect(await call('deny')).toEqual({ ran: true });
-    expect(await call('deny', 'other')).toEqual({ offered: ALL, ran: false });
+    expect(await call('deny', 'other')).toEqual({ choices: ALL, ran: false });
   });
 
   test('for two hours: recorded with the answer, for this caller and tool, until then', async () => {
     const scene = await openAsking();
     const call = await caller(scene);
-    expect(await call('approve for 2 hours')).toEqual({ offered: ALL, ran: true });
+    expect(await call('approve for 2 hours')).toEqual({ choices: ALL, ran: true });
     expect(await (await caller(scene))('deny')).toEqual({ ran: true });
     const [made, ...others] = (await scene.events()).filter(
       ({ event, resource }) => event === 'vendor.tollbridge.resource_created' && resource.object === 'permission_rule',
@@ -95,17 +95,17 @@ describe.each([
   test.each([
     ['that may not answer approvals', narrow, ASK],
     ['of an act that is for another to approve', VISITOR, TO_BOSS],
-  ])('a caller %s is not offered it, and naming it is no approval', async (_name, visitor, rules) => {
+  ])('a caller %s is not given the choice, and naming it is no approval', async (_name, visitor, rules) => {
     const scene = await openAsking({ rules, gateway: { authenticate: async () => visitor } });
     const call = await caller(scene);
-    const offered = await new Promise<readonly string[]>((seen) => {
+    const choices = await new Promise<readonly string[]>((seen) => {
       void call('approve for this session', 'echo', seen).then(
         () => seen(['the call came back before its question was answered']),
         () => {},
       );
     });
-    expect(offered).toEqual(expect.arrayContaining(['deny']));
-    expect(offered.filter((choice) => choice.startsWith('approve for'))).toEqual([]);
+    expect(choices).toEqual(expect.arrayContaining(['deny']));
+    expect(choices.filter((choice) => choice.startsWith('approve for'))).toEqual([]);
     const [ask] = await scene.asks();
     const body = { ask_id: ask!.id, approved: false };
     await scene.gateway.runtime.bridge.submit({ kind: 'ask.answer', actor: boss, body });
@@ -123,9 +123,9 @@ test('a grant of one caller is not another’s', async () => {
   const [ana, ben] = await Promise.all(
     ['ana', 'ben'].map((name) => modernCaller(scene, { authorization: `Bearer ${name}` })),
   );
-  expect(await ana!('approve for 2 hours')).toEqual({ offered: ALL, ran: true });
+  expect(await ana!('approve for 2 hours')).toEqual({ choices: ALL, ran: true });
   expect(await ana!('deny')).toEqual({ ran: true });
-  expect(await ben!('deny')).toEqual({ offered: ALL, ran: false });
+  expect(await ben!('deny')).toEqual({ choices: ALL, ran: false });
 });
 
 test('only a yes can be given for longer, and only for the session or a time', async () => {

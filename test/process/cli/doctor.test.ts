@@ -11,6 +11,7 @@ import { lookAtClock, lookAtLog } from '../../../src/cli/doctor/data.ts';
 import { lookAtNode } from '../../../src/cli/doctor/here.ts';
 import { lookAtPort } from '../../../src/cli/doctor/port.ts';
 import { lookAtToolServers } from '../../../src/cli/doctor/tool-servers.ts';
+import { openRawPeer } from '../../support/a2a/peers.ts';
 import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 import { configIn } from '../../support/process/config-in.ts';
 
@@ -163,6 +164,31 @@ test('a tool server that hangs is a warning that names the setting, and its prog
   ]);
   const started = (await readFile(journal, 'utf8')).split('\n').filter((line) => line.includes('"started"'));
   for (const line of started) expect(() => process.kill(JSON.parse(line).started, 0)).toThrow('ESRCH');
+});
+
+test('an A2A agent is looked for at each of its addresses; one that answers is enough', async () => {
+  const dir = await aDirectory();
+  const peer = await openRawPeer({});
+  const { host } = new URL(peer.url);
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const nobody = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await new Promise((resolve) => server.close(resolve));
+  const agents = (url: string) => `agents: { far: { a2a: { url: ${url}, timeouts: { request_ms: 2000 } } } }`;
+  const gone = await looked(dir, agents(`["http://${nobody}", "${peer.url}"]`));
+  expect(gone.of('agent')).toEqual([
+    {
+      check: 'agent',
+      state: 'warn',
+      says: `far at ${nobody} cannot be reached: ECONNREFUSED`,
+      fix: 'start it, or correct agents.far.a2a.url',
+    },
+    { check: 'agent', state: 'ok', says: `far answers at ${host}` },
+  ]);
+  expect(gone.code).toBe(0);
+  const all = await looked(dir, agents(`"http://${nobody}"`));
+  expect(all.of('agent')).toMatchObject([{ state: 'bad' }]);
+  expect(all.code).toBe(1);
 });
 
 test('a program that is not there', async () => {

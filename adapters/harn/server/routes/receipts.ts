@@ -44,7 +44,7 @@ export function receiptRoutes({ bridge, deps }: RouteContext): Pick<Routes, Ids>
     listTaskReceipts: async (call) => {
       const task_id = call.params.task_id!;
       // Viewed with the scope that this needs: a caller that may read receipts may lack the scope to read tasks.
-      await bridge.view({ ...call.actor, scopes: ['tasks:read'] }, 'task', task_id);
+      await bridge.view({ ...call.actor, scopes: [...call.actor.scopes, 'tasks:read'] }, 'task', task_id);
       return { body: await listPage(bridge, call, { object: 'receipt', where: { task_id } }) };
     },
     getReceipt: async (call) => {

@@ -29,7 +29,7 @@ export function sessionRoutes(context: RouteContext): Pick<Routes, Extract<keyof
   /** Checked with the scope that the list itself needs: a caller that may read tasks may lack the scope to read sessions. */
   async function requireSession({ actor }: Call, id: string): Promise<void> {
     for await (const _ of bridge.events(
-      { ...actor, scopes: ['events:read'] },
+      { ...actor, scopes: [...actor.scopes, 'events:read'] },
       { stream: { of: 'session', id }, limit: 1 },
     ))
       return;

@@ -45,7 +45,8 @@ async function meantBy<Kind extends string>({ bridge }: RouteContext, { revision
   if (kind !== 'input' || !revision.inputSteers) return kind;
   // Checked before the task is read: a caller that may not write to tasks does not learn which exist.
   requireScope(actor, 'tasks:write');
-  const { status } = await bridge.view<Task & Row>({ ...actor, scopes: ['tasks:read'] }, 'task', params.task_id!);
+  const reader = { ...actor, scopes: [...actor.scopes, 'tasks:read'] };
+  const { status } = await bridge.view<Task & Row>(reader, 'task', params.task_id!);
   return status === 'INPUT_REQUIRED' ? kind : 'interrupt';
 }
 

@@ -42,6 +42,8 @@ export interface CommonLists {
   servers(caller: Caller): Promise<readonly string[]>;
   /** Why a server that this tool name could belong to has no such tool yet; undefined when it answers. */
   missing(name: string, caller: Caller): Promise<string | undefined>;
+  /** The server that a tool of this name would be of, where the caller has to sign in before its tools are listed. */
+  awaiting(name: string, caller: Caller): Promise<{ readonly server: string; readonly tool: string } | undefined>;
   /** One complete list; undefined when the method is not a list. */
   show(method: string, caller: Caller): Promise<FrameOutcome> | undefined;
 }
@@ -116,6 +118,12 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
     return `the server ${found.name} does not answer (${found.reason ?? found.state}); the list of tools is announced when it does`;
   }
 
+  async function awaiting(name: string, caller: Caller): Promise<{ server: string; tool: string } | undefined> {
+    const waiting = [...(await names(caller)).values()].filter(({ metadata }) => metadata.gateway === true);
+    const found = waiting.find(({ source }) => name.startsWith(`${source}__`));
+    return found && { server: found.source ?? '', tool: name.slice(`${found.source}__`.length) };
+  }
+
   /** The lists of all servers as one; a server that does not answer is left out, and does not hold up the others. */
   async function all(method: string, member: Member, caller: Caller): Promise<FrameOutcome> {
     const away = new Set((await absent(caller)).map(({ name }) => name));
@@ -145,6 +153,7 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
     tasking,
     servers,
     missing,
+    awaiting,
     show(method, caller) {
       if (method === 'tools/list') return tools(caller);
       const member = MEMBERS.get(method);

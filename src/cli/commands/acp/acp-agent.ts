@@ -17,9 +17,10 @@ import { type CommonOptions, configFrom, localActor } from '../../context.ts';
 export interface AcpAgentOptions extends CommonOptions {
   readonly agent?: string;
   readonly persona?: string;
+  readonly journal?: string;
 }
 
-export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): Promise<void> {
+export async function acpAgent({ agent, persona, journal, ...common }: AcpAgentOptions): Promise<void> {
   // An editor that stops reading has gone; that ends the process in order instead of with an unhandled error.
   process.stdout.removeAllListeners('error');
   // Where the configured gateway listens, and who may reach it there, is not about this process.
@@ -36,7 +37,10 @@ export async function acpAgent({ agent, persona, ...common }: AcpAgentOptions): 
     typeof acp.parts.door.open
   >[0];
   const doors = Object.fromEntries(adapters.flatMap(({ name, parts }) => (parts.door ? [[name, false as const]] : [])));
-  const gateway = await startGateway({ ...config, doors }, { recoversOrphans: false, listens: false });
+  const gateway = await startGateway(
+    { ...config, doors },
+    { recoversOrphans: false, listens: false, ...(journal && { journal }) },
+  );
   const endSupervision = superviseIn(config.dataDir);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());

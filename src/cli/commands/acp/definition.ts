@@ -31,6 +31,7 @@ your rules decide every act, approvals can be answered in the editor or elsewher
     .description('serve any configured agent to an editor as an ACP agent')
     .option('--agent <name>', 'the agent that does the work (default: the first in the configuration)')
     .option('--persona <id>', 'the persona it works as: persona_NAME, for NAME under personas in the configuration')
+    .option('--journal <file>', 'append one line for every effect of the demo tools')
     .addHelpText(
       'after',
       folded(`Use this as the agent's command in the editor's settings. The agent named in the configuration does the work, whatever

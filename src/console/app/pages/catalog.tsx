@@ -15,10 +15,18 @@ export interface Catalog {
     readonly default: boolean;
     readonly about?: Readonly<Record<string, unknown>>;
   }[];
+  readonly agent_addresses: readonly AgentAddress[];
   readonly parts: readonly { readonly kind: string; readonly name: string; readonly protocol: string }[];
   readonly servers: readonly string[];
   readonly server_states: readonly ServerState[];
   readonly keys: readonly Key[] | null;
+}
+interface AgentAddress {
+  readonly agent: string;
+  readonly address: string;
+  readonly state: string;
+  readonly since?: string;
+  readonly reason?: string;
 }
 interface ServerState {
   readonly name: string;
@@ -82,6 +90,11 @@ export function CatalogPage({ me }: { readonly me: Me }) {
                   </td>
                   <td class="soft">
                     {value.parts.find((part) => part.kind === 'agent' && part.name === name)?.protocol ?? 'built in'}
+                    {value.agent_addresses
+                      .filter(({ agent }) => agent === name)
+                      .map((each) => (
+                        <Address key={each.address} {...each} />
+                      ))}
                   </td>
                   <td class="n">
                     <Link to={`/activity?text=${encodeURIComponent(name)}`}>rows</Link>
@@ -95,6 +108,16 @@ export function CatalogPage({ me }: { readonly me: Me }) {
         {value.keys && <Keys keys={value.keys} />}
       </div>
     </div>
+  );
+}
+
+function Address({ address, state, since, reason }: AgentAddress) {
+  const tone = { ready: 'good', unavailable: 'bad' }[state];
+  return (
+    <p>
+      <code>{address}</code> {tone ? <Badge tone={tone}>{state}</Badge> : 'not used yet'}{' '}
+      {tone && since && dayAndTime(since)} {reason && <Line text={reason} />}
+    </p>
   );
 }
 

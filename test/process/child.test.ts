@@ -11,10 +11,10 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { startChild } from '../../../src/transport/process/child.ts';
-import { descendantsOf } from '../../../src/transport/process/descendants.ts';
-import { superviseIn } from '../../../src/transport/process/supervision.ts';
-import { eventually } from '../../support/eventually.ts';
+import { startChild } from '../../src/transport/process/child.ts';
+import { descendantsOf } from '../../src/transport/process/descendants.ts';
+import { superviseIn } from '../../src/transport/process/supervision.ts';
+import { eventually } from '../support/eventually.ts';
 
 const node = process.execPath;
 const script = (text: string) => [node, '-e', text];
@@ -161,7 +161,7 @@ test('a program that cannot be put on record as supervised is ended at once', as
 });
 
 test('when we are killed all children are ended, even those that heed nothing', async () => {
-  const here = fileURLToPath(new URL('../../../src/transport/process/child.ts', import.meta.url));
+  const here = fileURLToPath(new URL('../../src/transport/process/child.ts', import.meta.url));
   const deaf = `process.on("SIGTERM",()=>{});console.log(process.pid);setInterval(()=>{},1e6)`;
   const owner = spawn(
     node,

@@ -13,10 +13,10 @@ import {
   type JsonObject,
   type Question,
   type Sink,
-} from '../../../src/index.ts';
-import { dataPart, textPart } from '../translate.ts';
+} from '../../../../src/index.ts';
+import { dataPart, textPart } from '../../translate.ts';
+import { type Standing, wordsOf } from '../read-updates.ts';
 import { confirmedCall, functionCallIn, responsePart } from './function-calls.ts';
-import { type Standing, wordsOf } from './read-updates.ts';
 
 /** The next step. `reply`: send this to the peer. `wait`: the peer continues by itself. `stop`: the peer must not continue. */
 export type Next =

@@ -3,8 +3,8 @@
  * A request to confirm holds the call that would run, so it is put to approvers as that call.
  */
 import type { Message, Part } from '@a2a-js/sdk';
-import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
-import { dataPart } from '../translate.ts';
+import { isObject, type Json, type JsonObject } from '../../../../src/index.ts';
+import { dataPart } from '../../translate.ts';
 
 export interface FunctionCall {
   readonly id: string;

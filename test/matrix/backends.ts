@@ -1,0 +1,125 @@
+/** What stands behind a gateway in the live matrix, and the processes it takes. */
+import { join } from 'node:path';
+import { type Gateway, PROCESSES, startGateway } from './gateway.ts';
+
+export const BACKENDS = ['demo', 'acp', 'a2a', 'harn', 'runs', 'mcp', 'ahp'] as const;
+export type Backend = (typeof BACKENDS)[number];
+
+export const BACKEND_TITLES: Readonly<Record<Backend, string>> = {
+  demo: 'demo agent',
+  acp: 'ACP agent',
+  a2a: 'A2A peer',
+  harn: 'remote Harness',
+  runs: 'remote runs',
+  mcp: 'MCP tools',
+  ahp: 'behind an AHP harness',
+};
+
+export interface Setup {
+  readonly backend: Backend;
+  /** Where clients come in. */
+  readonly near: Gateway;
+  /** Where the work goes, or the decisions. */
+  readonly far: Gateway | undefined;
+  /** The agent's name at the near gateway. */
+  readonly agent: string;
+  /** The rules of a story, at the gateway that decides it. */
+  rules(rules: readonly object[]): Promise<void>;
+  /** The gateway in which the effects happen. */
+  readonly hands: Gateway;
+  stop(): Promise<void>;
+}
+
+const NODE = process.execPath;
+const EFFECTS = {
+  read_note: 'read',
+  write_note: 'write',
+  delete_note: 'delete',
+  send_mail: 'send',
+  slow_mail: 'send',
+} as const;
+/** Nobody near has a say but people: about mail, and about whether the far agent works at all. */
+const PEOPLE_ONLY = [
+  { id: 'all', then: 'allow' },
+  { id: 'asked', when: { tool: ['send_mail', 'demo'] }, then: 'ask', expires: '24h' },
+];
+const DOORS = {
+  acp: { on_disconnect: 'continue' },
+  runs: { unanswered: 'replan', stream: { linger_ms: 1 } },
+  ahp: { honours: ['modify'], effects: EFFECTS, settle_ms: 0 },
+};
+const TIMEOUTS = { poll_ms: 100, silence_ms: 10_000, cancel_ms: 10_000 };
+
+function slowMail(dir: string, name: string): object {
+  const command = [NODE, join(PROCESSES, 'notes-server.mjs'), join(dir, name, 'journal'), 'slow'];
+  return { slow: { mcp: { command, trusted: true } } };
+}
+
+/** A gateway with the demo agent and the demo tools, and the mail that takes a minute. */
+function demoGateway(dir: string, name: string, rules: readonly object[], more: object = {}, env = {}) {
+  const config = { demo: true, doors: DOORS, tools: slowMail(dir, name), ...more };
+  return startGateway({ name, dir, config, rules, env });
+}
+
+export async function openBackend(backend: Backend, dir: string): Promise<Setup> {
+  switch (backend) {
+    case 'demo': {
+      const near = await demoGateway(dir, 'near', []);
+      return setup(backend, near, undefined, 'demo');
+    }
+    case 'acp': {
+      const command = [NODE, join(PROCESSES, 'acp-agent.mjs'), join(dir, 'near', 'journal')];
+      const agents = { teller: { acp: { command, cwd: dir } } };
+      const near = await startGateway({ name: 'near', dir, config: { agents, doors: DOORS }, rules: [] });
+      return setup(backend, near, undefined, 'teller');
+    }
+    case 'mcp': {
+      const command = [NODE, join(PROCESSES, 'notes-server.mjs'), join(dir, 'near', 'journal')];
+      const config = {
+        agents: { demo: { teller: {} }, second: { teller: {} } },
+        tools: { notes: { mcp: { command, trusted: true, effects: EFFECTS } } },
+        doors: DOORS,
+      };
+      const near = await startGateway({ name: 'near', dir, config, rules: [], withoutDemoTools: true });
+      return setup(backend, near, undefined, 'demo');
+    }
+    case 'ahp': {
+      // The harness tells at once that a person has to decide; the question is put here.
+      const harness = { ...DOORS.ahp, timeout_ms: 400, unanswered: 'escalate', honours: ['modify', 'escalate'] };
+      const far = await demoGateway(dir, 'far', [], { doors: { ...DOORS, ahp: harness } });
+      const guard = { ahp: { url: `${far.url}/ahp`, token: 'far', timeout_ms: 10_000 } };
+      const env = secretOf(far);
+      const near = await demoGateway(dir, 'near', PEOPLE_ONLY.slice(0, 1), { harnesses: { guard } }, env);
+      return { ...setup(backend, near, far, 'demo'), hands: near };
+    }
+    default: {
+      const far = await demoGateway(dir, 'far', []);
+      const at = { secret: backend === 'runs' ? 'far-pair' : 'far', timeouts: TIMEOUTS };
+      const url = backend === 'a2a' ? `${far.url}/a2a/demo` : far.url;
+      const agents = { far: { [backend]: { url, ...at } } };
+      const config = { agents, doors: DOORS };
+      const near = await startGateway({ name: 'near', dir, config, rules: PEOPLE_ONLY, env: secretOf(far) });
+      return setup(backend, near, far, 'far');
+    }
+  }
+}
+
+function secretOf({ token, pair }: Gateway): Record<string, string> {
+  return { TOLLBRIDGE_SECRET_far: token, 'TOLLBRIDGE_SECRET_far-pair': pair };
+}
+
+function setup(backend: Backend, near: Gateway, far: Gateway | undefined, agent: string): Setup {
+  const decides = far ?? near;
+  return {
+    backend,
+    near,
+    far,
+    agent,
+    rules: (rules) => decides.rules(rules),
+    hands: decides,
+    async stop() {
+      await near.stop();
+      await far?.stop();
+    },
+  };
+}
