@@ -80,7 +80,7 @@ test('every page shows the traffic of all six protocols, without a serious issue
       'replay',
     );
   }
-}, 120_000);
+}, 240_000);
 
 test('activity: filters are the address, a pause holds the list, and an event shows whole', async () => {
   const at = await openConsole();
