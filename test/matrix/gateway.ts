@@ -23,7 +23,9 @@ export interface Gateway {
   readonly url: string;
   /** The key of the person at its doors. */
   readonly token: string;
-  /** The same for the runs API. */
+  /** The key of an agent outside. */
+  readonly agentToken: string;
+  /** The person's key, as the runs API takes it. */
   readonly pair: string;
   readonly data: string;
   readonly config: string;
@@ -106,6 +108,8 @@ export async function startGateway(request: GatewayRequest): Promise<Gateway> {
   // A person who may answer questions about her own work, at every door.
   const actor = { id: 'ana', kind: 'person' as const, scopes: ['*', 'approvals:own'] };
   const { key: token } = await openApiKeys(data, systemClock).create({ name: 'ana', actor });
+  const agent = { id: 'teller', kind: 'agent' as const, scopes: ['*'] };
+  const { key: agentToken } = await openApiKeys(data, systemClock).create({ name: 'teller', actor: agent });
   const headers = { authorization: `Bearer ${token}`, ...VERSION };
   let read = 0;
 
@@ -139,6 +143,7 @@ export async function startGateway(request: GatewayRequest): Promise<Gateway> {
     dir,
     url,
     token,
+    agentToken,
     pair: token.replace(/^(tbk_[0-9a-f]+)_/, '$1:'),
     data,
     config,
