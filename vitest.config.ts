@@ -25,6 +25,7 @@ const LONGEST = [
   'relay/process',
   'a2a/many-peers',
   'live-matrix',
+  'process/soak',
 ];
 
 class LongestFirst extends BaseSequencer {

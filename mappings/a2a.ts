@@ -174,23 +174,22 @@ export interface Operation {
   readonly verbs: readonly ('GET' | 'POST' | 'DELETE')[];
   /** Below the interface URL; `{id}` and `{configId}` are taken from the path. */
   readonly path: string;
-  readonly success: number;
   readonly streams?: boolean;
 }
 
 // biome-ignore format: one operation per line reads as the page of a specification
 export const OPERATIONS = [
-  { id: 'send', rpc: 'SendMessage', verbs: ['POST'], path: '/message:send', success: 200 },
-  { id: 'stream', rpc: 'SendStreamingMessage', verbs: ['POST'], path: '/message:stream', success: 200, streams: true },
-  { id: 'get', rpc: 'GetTask', verbs: ['GET'], path: '/tasks/{id}', success: 200 },
-  { id: 'list', rpc: 'ListTasks', verbs: ['GET'], path: '/tasks', success: 200 },
-  { id: 'cancel', rpc: 'CancelTask', verbs: ['POST'], path: '/tasks/{id}:cancel', success: 200 },
-  { id: 'subscribe', rpc: 'SubscribeToTask', verbs: ['POST', 'GET'], path: '/tasks/{id}:subscribe', success: 200, streams: true },
-  { id: 'createPush', rpc: 'CreateTaskPushNotificationConfig', verbs: ['POST'], path: '/tasks/{id}/pushNotificationConfigs', success: 201 },
-  { id: 'getPush', rpc: 'GetTaskPushNotificationConfig', verbs: ['GET'], path: '/tasks/{id}/pushNotificationConfigs/{configId}', success: 200 },
-  { id: 'listPush', rpc: 'ListTaskPushNotificationConfigs', verbs: ['GET'], path: '/tasks/{id}/pushNotificationConfigs', success: 200 },
-  { id: 'deletePush', rpc: 'DeleteTaskPushNotificationConfig', verbs: ['DELETE'], path: '/tasks/{id}/pushNotificationConfigs/{configId}', success: 200 },
-  { id: 'card', rpc: 'GetExtendedAgentCard', verbs: ['GET'], path: '/extendedAgentCard', success: 200 },
+  { id: 'send', rpc: 'SendMessage', verbs: ['POST'], path: '/message:send' },
+  { id: 'stream', rpc: 'SendStreamingMessage', verbs: ['POST'], path: '/message:stream', streams: true },
+  { id: 'get', rpc: 'GetTask', verbs: ['GET'], path: '/tasks/{id}' },
+  { id: 'list', rpc: 'ListTasks', verbs: ['GET'], path: '/tasks' },
+  { id: 'cancel', rpc: 'CancelTask', verbs: ['POST'], path: '/tasks/{id}:cancel' },
+  { id: 'subscribe', rpc: 'SubscribeToTask', verbs: ['POST', 'GET'], path: '/tasks/{id}:subscribe', streams: true },
+  { id: 'createPush', rpc: 'CreateTaskPushNotificationConfig', verbs: ['POST'], path: '/tasks/{id}/pushNotificationConfigs' },
+  { id: 'getPush', rpc: 'GetTaskPushNotificationConfig', verbs: ['GET'], path: '/tasks/{id}/pushNotificationConfigs/{configId}' },
+  { id: 'listPush', rpc: 'ListTaskPushNotificationConfigs', verbs: ['GET'], path: '/tasks/{id}/pushNotificationConfigs' },
+  { id: 'deletePush', rpc: 'DeleteTaskPushNotificationConfig', verbs: ['DELETE'], path: '/tasks/{id}/pushNotificationConfigs/{configId}' },
+  { id: 'card', rpc: 'GetExtendedAgentCard', verbs: ['GET'], path: '/extendedAgentCard' },
 ] as const satisfies readonly Operation[];
 export type OperationId = (typeof OPERATIONS)[number]['id'];
 

@@ -13,6 +13,8 @@ export const CATALOG_VERSION = 2;
 export const AGENT_EVENT = '_harn/agentEvent';
 export const PROVIDER_CATALOG = '_harn/providerCatalog';
 export const HITL_RESPOND = 'harn.hitl.respond';
+/** How agents of the first revision ask; later ones send an update with the same id as well. */
+export const HITL_REQUESTED = 'harn.hitl.requested';
 
 /**
  * One line per kind of update. `fields` are its members under `_meta.harn`; older agents put the same members at the root of

@@ -115,7 +115,7 @@ const FURTHER_CALLS = [
   { method: 'host/call', from: 'agent', frame: 'request', handling: 'act', why: 'Harn: the editor runs whatever is named' },
   { method: 'builtin_call', from: 'agent', frame: 'request', handling: 'act', why: 'Harn, as host/call' },
   { method: 'agent/idle', from: 'agent', frame: 'notification', handling: 'pass', why: 'Harn: it waits for work' },
-  { method: 'harn.hitl.requested', from: 'agent', frame: 'notification', handling: 'pass', why: 'Harn: shows a question; the answer is a call of the editor\'s' },
+  { method: 'harn.hitl.requested', from: 'agent', frame: 'notification', handling: 'pass', why: 'Harn: a question to people, which is opened as one of ours; the answer is a call' },
   { method: 'proxy/initialize', from: 'editor', frame: 'request', handling: 'refuse', why: 'a chain of proxies is not spoken here' },
   { method: 'proxy/successor', from: 'editor', frame: 'request', handling: 'refuse', why: 'proxy/successor wraps another call, which would not be judged' },
   { method: 'proxy/successor', from: 'editor', frame: 'notification', handling: 'refuse', why: 'proxy/successor wraps another call, which would not be judged' },

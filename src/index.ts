@@ -3,6 +3,7 @@
  * The running gateway is a second entry point, `tollbridge/gateway`, because it mounts adapters that import this one.
  */
 
+export { isGrantable } from './core/approvals/grants.ts';
 export { mayAnswer } from './core/approvals/may-answer.ts';
 export { isReworded, ownDefinition } from './core/tools/upstream-definition.ts';
 export { type Dialog, dialogFor, dialogText } from './inbox/question-text.ts';

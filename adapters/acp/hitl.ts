@@ -1,12 +1,17 @@
-/** Questions of Harn agents that arrive as updates, as questions of ours, and the answers in the profile's words. Pure. */
+/** Questions of Harn agents, as questions of ours, and the answers in the profile's words. Pure. */
 import { raised } from '../../mappings/acp-acts.ts';
 import { HITL_KINDS } from '../../mappings/acp-harn.ts';
 import { type Answer, asText, EFFECTS, type Fact, type Json, type JsonObject } from '../../src/index.ts';
-import { lookup, objectOf, textOf } from './shapes.ts';
+import { compact, lookup, objectOf, textOf } from './shapes.ts';
 import { shownEffect } from './shown-act.ts';
 import type { Asker } from './translate.ts';
 
 export const hitlKey = (requestId: string): string => `hitl-${requestId}`;
+
+/** A question of the first revision, in the words of the update that later ones send. */
+export function olderHitl({ request_id, kind, payload }: JsonObject): JsonObject {
+  return compact({ requestId: request_id, kind, payload });
+}
 
 /** A value, or a yes or no about an act. */
 export function toHitlAsk(reported: JsonObject, { agent, cwd }: Asker, withdrawn: AbortSignal) {
@@ -17,8 +22,8 @@ export function toHitlAsk(reported: JsonObject, { agent, cwd }: Asker, withdrawn
   const ext = { acp: { hitl: reported } };
   if ((lookup(HITL_KINDS, reported.kind) ?? 'approval') === 'input')
     return { kind: 'input', key, question: question ?? 'The agent asks for a value.', ext, withdrawn } as const;
-  const request = objectOf(payload.approvalRequest) ?? payload;
-  const args = objectOf(request.args) ?? {};
+  const request = objectOf(payload.approvalRequest ?? payload.approval_request) ?? payload;
+  const args = objectOf(request.args ?? request.detail) ?? {};
   const claimed = EFFECTS.find((word) => word === request.effect) ?? 'unknown';
   return {
     kind: 'approval',

@@ -1,5 +1,7 @@
 /** The configuration of the MCP adapter and its defaults. */
-import { ClosedWord, EFFECTS, NonEmpty, type Static, Type } from '../../src/index.ts';
+import { ClosedWord, EFFECTS, Fault, NonEmpty, type Static, Type } from '../../src/index.ts';
+import { CallerTokens, requireDistinctTokens } from '../../src/transport/outbound/caller-credentials.ts';
+import { Exchange } from '../../src/transport/outbound/token-exchange.ts';
 
 const Optional = Type.Optional;
 const Ms = Type.Integer({ minimum: 1 });
@@ -24,6 +26,8 @@ export const upstreamSchema = Type.Object(
     header_secrets: Optional(Names),
     /** The name of a secret that is sent as a bearer token. */
     token: Optional(NonEmpty),
+    caller_tokens: Optional(CallerTokens),
+    exchange: Optional(Exchange),
     /** A client of the server's authorization server; its secret is a name in a vault. */
     oauth: Optional(
       Type.Object(
@@ -41,6 +45,14 @@ export const upstreamSchema = Type.Object(
     sign_in: Optional(
       Type.Object(
         {
+          per: Optional(
+            Type.Unsafe<'gateway' | 'caller'>({
+              type: 'string',
+              enum: ['gateway', 'caller'],
+              description:
+                'gateway: one sign-in serves all callers. caller: each caller signs in, and uses the server with an account of its own.',
+            }),
+          ),
           /** The vault entry for the tokens of the sign-in; `mcp-<server>` when absent. */
           kept_as: Optional(NonEmpty),
           scope: Optional(NonEmpty),
@@ -67,6 +79,18 @@ export const upstreamSchema = Type.Object(
     era: Optional(ClosedWord(['auto', 'legacy', 'modern'])),
     /** The HTTP transport; `sse` is the transport of 2024-11-05, which `auto` tries when the newer one is missing. */
     transport: Optional(ClosedWord(['auto', 'streamable', 'sse'])),
+    share: Optional(
+      Type.Boolean({
+        description:
+          'The sessions of one caller share one program: for a server of the older era that keeps no state per session.',
+      }),
+    ),
+    max_children: Optional(
+      Type.Integer({
+        minimum: 1,
+        description: 'How many programs of this server may run at once; a session that needs one more is refused.',
+      }),
+    ),
     /** How long the server may take to start and open a session; a program that is installed first needs it. */
     start_timeout_ms: Optional(Ms),
     /** How long a request may go without a frame from the server; progress restarts the timer. */
@@ -77,6 +101,29 @@ export const upstreamSchema = Type.Object(
   closed,
 );
 export type UpstreamConfig = Static<typeof upstreamSchema>;
+
+/** Whether each caller uses the server with credentials of its own. Throws where a common credential could be used in their place. */
+export function isPerCaller(config: UpstreamConfig): boolean {
+  const { url, headers, header_secrets, caller_tokens, exchange, sign_in } = config;
+  const own = { caller_tokens, exchange, sign_in: sign_in?.per === 'caller' ? sign_in : undefined };
+  const [first, ...more] = Object.entries(own).flatMap(([name, section]) => (section ? [name] : []));
+  if (!first) return false;
+  const wrong = (why: string, param = `/${first}`) => new Fault('invalid_request', why, { param });
+  if (url === undefined) throw wrong(`${first} is for servers with a url; a program gets its secrets from env_secrets`);
+  const common = [
+    ...more,
+    ...(['token', 'oauth', 'sign_in'] as const).filter((name) => config[name] && name !== first),
+  ];
+  if (common[0])
+    throw wrong(`${first} and ${common[0]} are two credentials for one server: leave one out`, `/${common[0]}`);
+  const said = [...Object.keys(headers ?? {}), ...Object.keys(header_secrets ?? {})];
+  const { username, password } = new URL(url);
+  if (username || password || said.some((name) => name.toLowerCase() === 'authorization')) {
+    throw wrong(`${first} gives each caller credentials of its own: leave out the common ones in url and headers`);
+  }
+  if (caller_tokens) requireDistinctTokens(caller_tokens);
+  return true;
+}
 
 /** `doors.mcp` */
 export const configSchema = Type.Object(
@@ -148,6 +195,8 @@ export function upstreamSettings(config: UpstreamConfig) {
     effects: config.effects ?? {},
     // The oldest transport is older than the newer era.
     era: config.transport === 'sse' ? 'legacy' : (config.era ?? 'auto'),
+    share: config.share ?? false,
+    maxChildren: config.max_children,
     startMs: config.start_timeout_ms ?? 2 * MINUTE,
     timeoutMs: config.timeout_ms ?? MINUTE,
     longestMs: config.longest_ms ?? 30 * MINUTE,

@@ -44,6 +44,8 @@ export interface McpRequestContext {
   readonly headers?: Readonly<Record<string, string>>;
   /** Present only for a call that is to become a task, and for requests about tasks. */
   readonly tasks?: ContextTasks;
+  /** A list may be answered with what is known of the server. */
+  readonly mayBeKnown?: boolean | undefined;
   /** Something that belongs to this request. */
   notify(notice: Notice): void;
   readonly input: Input;

@@ -5,6 +5,7 @@ import type {
   Action,
   ActResult,
   CallerReference,
+  CoreEvent,
   Effect,
   Json,
   JsonObject,
@@ -130,6 +131,15 @@ export function toWireOutcome(act: ActResult, structured: boolean): FrameOutcome
   if (isWireResult(result.output)) return { result: result.output };
   if (result.status === 'ok') return { result: toContent(result.output) };
   return refused(result.error ?? 'the tool failed', structured && { code: result.code ?? 'upstream_unavailable' });
+}
+
+/** The result that the caller of an ended call has received, read from the log. Other events are no frames of this protocol. */
+export function toWireEnd({ event, payload }: CoreEvent): FrameOutcome[] {
+  if (event === 'tool.denied') return [refused(payload.reason ?? '', { code: 'policy_violation' })];
+  if (event !== 'tool.completed' && event !== 'tool.failed') return [];
+  const { output = null, error, code, status = event === 'tool.completed' ? 'ok' : 'error' } = payload;
+  const result = { status, output, ...(error !== undefined && { error }), ...(code !== undefined && { code }) };
+  return [toWireOutcome({ kind: 'done', result }, true)];
 }
 
 /** Whether the output is an MCP result; tools of other protocols return other shapes. */

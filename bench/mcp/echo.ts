@@ -1,7 +1,7 @@
 /**
  * The server behind every contender: one tool that returns its argument, over HTTP or over standard input and output, with as
  * little work as can be, so that what is measured is what stands before it. Refuses nothing; not a server to learn from.
- * Uses nothing but Node, so that every contender can start it the same way and quickly.
+ * Uses nothing but Node, so that every contender can start it the same way and quickly. `--legacy`: knows nothing of 2026-07-28.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,6 +13,7 @@ type Message = any;
 const INFO = { name: 'echo', version: '1' };
 const TOOL = { name: 'echo', description: 'says it again', inputSchema: { type: 'object' } };
 const CACHE = { ttlMs: 60_000, cacheScope: 'public' };
+const LEGACY = process.argv.includes('--legacy');
 let sessions = 0;
 
 function resultOf({ method, params }: Message): object | undefined {
@@ -24,7 +25,7 @@ function resultOf({ method, params }: Message): object | undefined {
     case 'initialize':
       return { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: INFO };
     case 'server/discover':
-      return { supportedVersions: ['2026-07-28'], capabilities: { tools: {} }, ...CACHE, ...more };
+      return LEGACY ? undefined : { supportedVersions: ['2026-07-28'], capabilities: { tools: {} }, ...CACHE, ...more };
     case 'tools/list':
       return { tools: [TOOL], ...(modern && CACHE), ...more };
     case 'ping':

@@ -13,7 +13,9 @@ const file = join(dir, 'tollbridge.yaml');
 const upstreams = JSON.parse(process.argv.at(-1) as string) as Record<string, object>;
 const tools = Object.fromEntries(Object.entries(upstreams).map(([name, mcp]) => [name, { mcp }]));
 const rules = [{ id: 'tools', when: { kind: 'tool' }, then: 'allow' }];
-await writeFile(file, JSON.stringify({ data: join(dir, 'data'), demo: false, tools, rules, autonomy: 'act_auto' }));
+const limits = { children: 512 };
+const settings = { data: join(dir, 'data'), demo: false, tools, rules, limits, autonomy: 'act_auto' };
+await writeFile(file, JSON.stringify(settings));
 const config = await readConfig({ file, port: 0, env: {}, cwd: dir });
 const gateway = await startGateway({ ...config, port: 0 });
 process.once('SIGTERM', async () => {

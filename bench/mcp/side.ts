@@ -1,6 +1,9 @@
 /** Everything the measurement starts: the server behind, the gateways before it, and the process that puts load on them. */
-import { fork, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { tool } from '../../test/conformance/mcp/tools.ts';
@@ -15,14 +18,16 @@ export async function echoCommand(): Promise<readonly string[]> {
   return [node as string, fileURLToPath(new URL('./echo.js', import.meta.url))];
 }
 
-export async function startEcho(): Promise<Started> {
+/** `--legacy` for one that knows only the older era. */
+export async function startEcho(...flags: readonly string[]): Promise<Started> {
   const [node, file] = await echoCommand();
-  return await startSide([file as string, '--http'], node);
+  return await startSide([file as string, '--http', ...flags], node);
 }
 
-/** Before the server over HTTP: keeps a record and does nothing else. */
-export async function startLeast(echoPort: number): Promise<Started> {
-  return await startSide([fileURLToPath(new URL('./least.js', import.meta.url)), String(echoPort)]);
+/** Keeps a record and does nothing else, before a port or a program. */
+export async function startLeast(upstream: readonly string[], oneSync = false): Promise<Started> {
+  const flags = oneSync ? ['--one-sync'] : [];
+  return await startSide([fileURLToPath(new URL('./least.js', import.meta.url)), ...flags, ...upstream]);
 }
 
 /** Ours, in a process of its own like all the others. */
@@ -46,9 +51,24 @@ export async function startSupergateway(command: readonly string[]): Promise<Sta
   return await startOther('supergateway', ['--stdio', command.join(' '), '--port', String(port), ...transport], port);
 }
 
+/** The Rust program of the same name (`cargo install mcp-proxy`), where there is one; it keeps no log and runs one program for all. */
+export async function startRustMcpProxy(command: readonly string[]): Promise<Started | undefined> {
+  const program = process.env.BENCH_RUST_MCP_PROXY ?? join(homedir(), '.cargo', 'bin', 'mcp-proxy');
+  if (!existsSync(program)) {
+    progress('no Rust mcp-proxy here: cargo install mcp-proxy, or name it in BENCH_RUST_MCP_PROXY');
+    return undefined;
+  }
+  const port = await freePort();
+  const child = spawn(program, ['--port', String(port), '--host', '127.0.0.1', '--', ...command], { stdio: 'ignore' });
+  return await answering('Rust mcp-proxy', child, port);
+}
+
 async function startOther(name: string, args: readonly string[], port: number): Promise<Started> {
   const [node, program] = await tool(name, progress);
-  const child = spawn(node as string, [program as string, ...args], { stdio: 'ignore' });
+  return await answering(name, spawn(node as string, [program as string, ...args], { stdio: 'ignore' }), port);
+}
+
+async function answering(name: string, child: ChildProcess, port: number): Promise<Started> {
   for (let tries = 0; tries < 200; tries += 1) {
     const up = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
     if (up) return started(child, port);

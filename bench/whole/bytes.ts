@@ -1,10 +1,13 @@
 /**
- * What an act leaves behind: bytes of the database for each allowed tool call over MCP (`bytes-call`) and each task of an A2A peer
- * (`bytes-task`), with events, rows, receipts and indexes, against the bodies of its request and its answer.
+ * What an act leaves behind: how much the database grows with each allowed tool call over MCP (`bytes-call`) and each task of an A2A
+ * peer (`bytes-task`), with events, rows, receipts, indexes and the leaves of the log's tree, against the bodies of its request and its
+ * answer.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import Database from 'libsql';
+import { growLogTree } from '../../src/receipt/merkle/log-tree.ts';
+import { createSqliteStore } from '../../src/store/sqlite/index.ts';
 import type { A2aReport, A2aWanted } from '../a2a/load.ts';
 import { startLoad, startOurs } from '../mcp/side.ts';
 import type { Measured } from '../run.ts';
@@ -39,10 +42,10 @@ async function perCall(): Promise<Measured> {
     const target = { name: 'ours', port: ours.port, path: '/mcp/http', connections: CLIENTS, ...token };
     await load.open({ ...target, era: 'legacy' });
     await load.run('ours', ROUND_MS);
-    const before = stored(ours);
+    const before = await stored(ours);
     let calls = 0;
     while (calls < CALLS) calls += (await load.run('ours', ROUND_MS)).calls;
-    const after = stored(ours);
+    const after = await stored(ours);
     const params = { name: 'echo', arguments: { text: 'call 1000' } };
     const request = { jsonrpc: '2.0', id: 1_000, method: 'tools/call', params };
     const answer = { jsonrpc: '2.0', id: 1_000, result: { content: [{ type: 'text', text: 'call 1000' }] } };
@@ -71,9 +74,9 @@ async function perTask(): Promise<Measured> {
   };
   try {
     await send(TASKS / 3);
-    const before = stored(ours);
+    const before = await stored(ours);
     await send(TASKS);
-    const after = stored(ours);
+    const after = await stored(ours);
     const headers = {
       authorization: `Bearer ${address.token}`,
       'a2a-version': '1.0',
@@ -88,24 +91,41 @@ async function perTask(): Promise<Measured> {
   }
 }
 
+/** Bytes of pages, but for `events`. */
 interface Stored {
+  /** The whole file: what follows and the rest, resources, locations and idempotency keys among it. */
   readonly bytes: number;
   readonly events: number;
-  readonly texts: number;
-  readonly receipts: number;
+  readonly event: number;
+  readonly receipt: number;
+  readonly row: number;
+  readonly index: number;
+  readonly leaf: number;
 }
 
-/** The pages in use, those of the write-ahead log included, and what is in them. */
-function stored({ log = '' }: Started): Stored {
+const ROWS = ['sessions', 'tasks', 'messages', 'outcomes', 'runs', 'tallies', 'rows'];
+
+/** The file once all of it is there: the tree over the log is grown to its end, and the write-ahead log is copied into the file. */
+async function stored({ log = '' }: Started): Promise<Stored> {
+  const clock = { now: () => new Date().toISOString() };
+  const store = await createSqliteStore({ path: log, clock, projector: { touches: () => [], apply: () => [] } });
+  await growLogTree(store);
+  await store.close();
   const db = new Database(log, { readonly: true });
   const one = (sql: string) => Number((db.prepare(sql).raw().get() as unknown[])[0]);
   try {
-    const pages = one('PRAGMA page_count') - one('PRAGMA freelist_count');
+    const pages = new Map(
+      db.prepare('SELECT name, sum(pgsize) FROM dbstat GROUP BY name').raw().all() as [string, number][],
+    );
+    const of = (...names: string[]) => names.reduce((sum, name) => sum + (pages.get(name) ?? 0), 0);
     return {
-      bytes: pages * one('PRAGMA page_size'),
+      bytes: [...pages.values()].reduce((sum, bytes) => sum + bytes, 0),
       events: one('SELECT count(*) FROM events'),
-      texts: one('SELECT sum(length(body)) FROM events'),
-      receipts: one('SELECT coalesce(sum(length(body)), 0) FROM receipts'),
+      event: of('events', 'words'),
+      receipt: of('receipts', 'tree_nodes'),
+      row: of(...ROWS),
+      index: one(`SELECT sum(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_schema WHERE type = 'index')`),
+      leaf: of('log_nodes'),
     };
   } finally {
     db.close();
@@ -125,8 +145,11 @@ function figureOf(
     against: AGAINST,
     bytes_each: each('bytes'),
     events_each: each('events'),
-    event_text_each: each('texts'),
-    receipt_text_each: each('receipts'),
+    event_bytes_each: each('event'),
+    receipt_bytes_each: each('receipt'),
+    row_bytes_each: each('row'),
+    index_bytes_each: each('index'),
+    leaf_bytes_each: each('leaf'),
     crossed_bytes: Buffer.byteLength(crossed),
   };
 }

@@ -1,9 +1,9 @@
 /**
- * What the gateway costs a tool call: `tools/call` of an echo over HTTP, with rules, durable log and receipts, against the
- * server itself and against two other gateways that do none of this. Those two can only stand before a server on standard
- * input and output, so that is where they and we are compared; before a server over HTTP we are measured as well.
- * `mcp-1`: one client, the median of one call after the other. `mcp-32`: as many as 32 clients get done. All contenders are
- * up at once and take turns in one run.
+ * What the gateway costs a tool call: `tools/call` of an echo, with rules, durable log and receipts, before four kinds of servers:
+ * of the older era only or of both, as a program or over HTTP. Beside it `least`, which writes and syncs call and answer and does
+ * nothing else, before the same server; and gateways that keep no log. Those can stand only before programs, so for servers over HTTP
+ * they stand before the program of the same era. `mcp-1`: one client, the median of one call after the other. `mcp-32`, `mcp-128`:
+ * as many as so many clients get done. All contenders are up at once and take turns in one run.
  */
 import type { Report } from '../mcp/load.ts';
 import {
@@ -13,141 +13,125 @@ import {
   startLoad,
   startMcpProxy,
   startOurs,
+  startRustMcpProxy,
   startSupergateway,
 } from '../mcp/side.ts';
 import type { Measured } from '../run.ts';
 import { processorMsOf, residentOf, type Started } from '../sides/process.ts';
 
 export const name = 'mcp';
-export const names = ['mcp-1', 'mcp-32'] as const;
-type Name = (typeof names)[number];
+const SIZES = { 'mcp-1': 1, 'mcp-32': 32, 'mcp-128': 128 } as const;
+const KINDS = ['legacy-stdio', 'legacy-http', 'dual-stdio', 'dual-http'] as const;
+type Size = keyof typeof SIZES;
+type Kind = (typeof KINDS)[number];
+const sizes = Object.keys(SIZES) as readonly Size[];
+/** `mcp-32` measures all kinds of servers, `mcp-32-legacy-stdio` one of them. */
+export const names: readonly string[] = sizes.flatMap((size) => [size, ...KINDS.map((kind) => `${size}-${kind}`)]);
 
 /** Shortened for trying out; figures worth keeping come from the default. */
 const ROUND_MS = Number(process.env.BENCH_ROUND_MS ?? 600);
-const ROUNDS = 5;
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
 /** A gateway runs for weeks: what is measured is what it is like once the engine has seen the same call some thousand times. */
 const WARM_MS = ROUND_MS * 5;
 
 export async function run(wanted: string = name): Promise<readonly Measured[]> {
   const figures: Measured[] = [];
-  for (const each of wanted === name ? names : [wanted as Name]) figures.push(await measure(each));
+  for (const size of sizes) {
+    for (const kind of KINDS) {
+      if ([name, size, `${size}-${kind}`].includes(wanted)) figures.push(await measure(size, kind));
+    }
+  }
   return figures;
 }
 
-async function measure(bench: Name): Promise<Measured> {
-  const connections = bench === 'mcp-1' ? 1 : 32;
+async function measure(size: Size, kind: Kind): Promise<Measured> {
   const open: { close(): void }[] = [];
-  const keep = <T extends { close(): void }>(part: T): T => {
-    open.unshift(part);
+  const keep = <T extends { close(): void } | undefined>(part: T): T => {
+    if (part) open.unshift(part);
     return part;
   };
   try {
-    const command = [...(await echoCommand()), '--stdio'];
-    const echo = keep(await startEcho());
-    const ours = keep(await startOurs({ http: { url: `http://127.0.0.1:${echo.port}/mcp` }, stdio: { command } }));
-    const least = keep(await startLeast(echo.port));
-    const others = {
-      'mcp-proxy': keep(await startMcpProxy(command)),
-      supergateway: keep(await startSupergateway(command)),
-    };
-    const load = keep(startLoad());
-    const target = (name: string, { port, token }: Started, path = '/mcp') =>
-      load.open({ name, port, path, connections, era: 'legacy', ...(token && { token }) });
-    await target('direct', echo);
-    await target('least', least);
-    await target('ours', ours, '/mcp/http');
-    await target('ours-stdio', ours, '/mcp/stdio');
-    for (const [other, started] of Object.entries(others)) await target(other, started);
-
-    const pids = { direct: echo.pid, least: least.pid, ours: ours.pid, 'ours-stdio': ours.pid };
-    const contenders = Object.entries<number>(pids).concat(
-      Object.entries(others).map(([other, started]) => [other, started.pid]),
+    const flags = kind.startsWith('legacy') ? ['--legacy'] : [];
+    const command = [...(await echoCommand()), '--stdio', ...flags];
+    const echo = kind.endsWith('http') ? keep(await startEcho(...flags)) : undefined;
+    const upstream = echo ? { url: `http://127.0.0.1:${echo.port}/mcp` } : { command };
+    const alone = size === 'mcp-1';
+    // The same server as it is, as one whose tool is known to read only, and as a program that sessions share.
+    const ours = keep(
+      await startOurs({
+        echo: upstream,
+        ...(alone && { read: { ...upstream, effects: { echo: 'read' } } }),
+        ...(!echo && { shared: { command, share: true } }),
+      }),
     );
-    for (const [who] of contenders) await load.run(who, WARM_MS);
+    const before = echo ? [String(echo.port)] : command;
+    const contenders: [string, Started, string?][] = [
+      ['ours', ours, '/mcp/echo'],
+      ['least', keep(await startLeast(before))],
+      ['mcp-proxy', keep(await startMcpProxy(command))],
+      ['supergateway', keep(await startSupergateway(command))],
+    ];
+    if (alone)
+      contenders.push(['ours-read', ours, '/mcp/read'], ['least-one-sync', keep(await startLeast(before, true))]);
+    if (!echo) contenders.push(['ours-shared', ours, '/mcp/shared']);
+    else contenders.push(['direct', echo]);
+    const rust = keep(await startRustMcpProxy(command));
+    if (rust) contenders.push(['rust-mcp-proxy', rust]);
 
+    const load = keep(startLoad());
+    for (const [who, { port, token }, path = '/mcp'] of contenders) {
+      await load.open({ name: who, port, path, connections: SIZES[size], era: 'legacy', ...(token && { token }) });
+    }
+    for (const [who] of contenders) await load.run(who, WARM_MS);
     const reports = new Map<string, MeasuredReport[]>();
-    let settled = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
-      for (const [who, pid] of contenders) {
-        const before = processorMsOf(pid);
+      for (const [who, { pid }] of contenders) {
+        const used = processorMsOf(pid);
         const report = await load.run(who, ROUND_MS);
-        const cpuMs = (processorMsOf(pid) - before) / report.calls;
+        const cpuMs = (processorMsOf(pid) - used) / report.calls;
         reports.set(who, [...(reports.get(who) ?? []), { ...report, cpuMs }]);
       }
-      if (round === 0) settled = residentOf(ours.pid);
     }
-    const of = (figure: (report: MeasuredReport) => number) => (who: string) => middle(reports.get(who)!.map(figure));
-    const figures: Figures = {
-      p50: of((each) => each.p50),
-      rate: of(({ calls, ms }) => (calls / ms) * 1_000),
-      cpuMs: of((each) => each.cpuMs),
-    };
-    return figureOf(bench, figures, { settled, last: residentOf(ours.pid) });
+    return figureOf(size, kind, reports, residentOf(ours.pid));
   } finally {
     for (const part of open) part.close();
   }
 }
 
+/** Processor time is that of the process that answers, for one call. It says more than time does where others use the machine. */
 type MeasuredReport = Report & { readonly cpuMs: number };
 
-/** The middle of all rounds, by contender. */
-interface Figures {
-  p50(who: string): number;
-  rate(who: string): number;
-  /** Of the process that answers, for one call. Says more than time does where others use the machine. */
-  cpuMs(who: string): number;
+function figureOf(
+  size: Size,
+  kind: Kind,
+  reports: ReadonlyMap<string, readonly MeasuredReport[]>,
+  rss: number,
+): Measured {
+  const alone = size === 'mcp-1';
+  const of = (who: string, figure: (report: MeasuredReport) => number) => middle((reports.get(who) ?? []).map(figure));
+  const p50 = (who: string) => of(who, (report) => report.p50);
+  const rate = (who: string) => of(who, ({ calls, ms }) => (calls / ms) * 1_000);
+  const [ours, others] = ['ours', ['mcp-proxy', 'supergateway']] as const;
+  const better = alone ? Math.min(...others.map(p50)) : Math.max(...others.map(rate));
+  const each = [...reports.keys()].flatMap((who): [string, number][] => [
+    [`${who}_${alone ? 'p50_ms' : 'per_second'}`.replaceAll('-', '_'), round(alone ? p50(who) : rate(who))],
+    [`${who}_cpu_ms_each`.replaceAll('-', '_'), round(of(who, (report) => report.cpuMs))],
+  ]);
+  const shared = reports.has('ours-shared');
+  return {
+    bench: `${size}-${kind}`,
+    ratio: round(alone ? p50(ours) / better : rate(ours) / better),
+    against: `the better of mcp-proxy and supergateway; ${alone ? 'p50 of one call after the other' : 'calls per second'}`,
+    ratio_to_least: round(alone ? p50(ours) / p50('least') : rate(ours) / rate('least')),
+    ...(alone && { ratio_reads_to_one_sync: round(p50('ours-read') / p50('least-one-sync')) }),
+    ...(shared && { ratio_shared: round(alone ? p50('ours-shared') / better : rate('ours-shared') / better) }),
+    ...Object.fromEntries(each),
+    rss_mib: Math.round(rss),
+  };
 }
 
-function figureOf(
-  bench: Name,
-  { p50, rate, cpuMs }: Figures,
-  resident: { readonly settled: number; readonly last: number },
-): Measured {
-  const round = (value: number) => Number(value.toFixed(3));
-  const shared = {
-    ours_cpu_ms_each: round(cpuMs('ours')),
-    ours_stdio_cpu_ms_each: round(cpuMs('ours-stdio')),
-    mcp_proxy_cpu_ms_each: round(cpuMs('mcp-proxy')),
-    supergateway_cpu_ms_each: round(cpuMs('supergateway')),
-    rss_settled_mib: Math.round(resident.settled),
-    rss_last_mib: Math.round(resident.last),
-  };
-  if (bench === 'mcp-1') {
-    const better = Math.min(p50('mcp-proxy'), p50('supergateway'));
-    return {
-      bench,
-      ratio: round(p50('ours-stdio') / better),
-      against:
-        'the quicker of mcp-proxy and supergateway, all before the same stdio server; p50 of one call after the other',
-      ratio_http_server: round(p50('ours') / better),
-      added_p50_ms: round(p50('ours') - p50('direct')),
-      ours_p50_ms: round(p50('ours')),
-      ours_stdio_p50_ms: round(p50('ours-stdio')),
-      direct_p50_ms: round(p50('direct')),
-      // Of a gateway that writes call and answer to disk and does nothing else: before the same server as ours.
-      least_added_p50_ms: round(p50('least') - p50('direct')),
-      mcp_proxy_p50_ms: round(p50('mcp-proxy')),
-      supergateway_p50_ms: round(p50('supergateway')),
-      ...shared,
-    };
-  }
-  const better = Math.max(rate('mcp-proxy'), rate('supergateway'));
-  return {
-    bench,
-    ratio: round(rate('ours-stdio') / better),
-    against:
-      'the better of mcp-proxy and supergateway, all before the same stdio server; calls per second of 32 clients',
-    ratio_http_server: round(rate('ours') / better),
-    ours_per_second: Math.round(rate('ours')),
-    ours_stdio_per_second: Math.round(rate('ours-stdio')),
-    direct_per_second: Math.round(rate('direct')),
-    least_per_second: Math.round(rate('least')),
-    mcp_proxy_per_second: Math.round(rate('mcp-proxy')),
-    supergateway_per_second: Math.round(rate('supergateway')),
-    ratio_to_direct: round(rate('ours') / rate('direct')),
-    ours_p50_ms: round(p50('ours')),
-    ...shared,
-  };
+function round(value: number): number {
+  return Number(value.toFixed(3));
 }
 
 function middle(values: readonly number[]): number {

@@ -1,9 +1,10 @@
 /**
  * From a bearer token to an actor, or a fault: an unknown, expired, revoked or unreadable token never becomes a default
- * actor. Tokens are compared and forgotten; none is ever part of a message.
+ * actor. Tokens are compared and forgotten, unless a server of the configuration exchanges them: then the actor of the request carries
+ * its token. None is ever part of a message.
  */
 import { timingSafeEqual } from 'node:crypto';
-import type { Actor } from '../model/actions.ts';
+import { type Actor, INCOMING_TOKEN } from '../model/actions.ts';
 import { asFault, Fault } from '../model/faults.ts';
 import type { Authenticate, Clock } from '../ports/index.ts';
 import { isApiKey, keyIdOf, openApiKeys } from './api-keys.ts';
@@ -20,6 +21,8 @@ export interface AuthenticatorOptions {
   /** The data directory with the API keys. */
   readonly dataDir?: string;
   readonly oauth?: OAuthOptions;
+  /** Whether actors carry the access token of their request, for servers that exchange it. */
+  readonly exchanges?: () => boolean;
   /** Sessions of the console, whose tokens are made of two secrets. */
   readonly sessions?: Pick<ConsoleSessions, 'actor'>;
   /** Delays and records failures. Absent: they are only refused. */
@@ -33,7 +36,7 @@ export interface AuthenticatorOptions {
 const LOCAL: Actor = { id: 'local', kind: 'service', scopes: ['*'] };
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
-  const { clock, localToken, localActor = LOCAL, dataDir, oauth, sessions, failures } = options;
+  const { clock, localToken, localActor = LOCAL, dataDir, oauth, exchanges, sessions, failures } = options;
   const local = localToken === undefined ? undefined : Buffer.from(localToken);
   const keys = dataDir === undefined ? undefined : openApiKeys(dataDir, clock);
   const verify = oauth && createOAuthVerifier(oauth, clock);
@@ -43,7 +46,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     if (local && isSame(Buffer.from(bearer), local)) return localActor;
     if (isApiKey(bearer)) return keys?.actor(bearer);
     if (isConsoleToken(bearer)) return sessions?.actor(bearer);
-    return LOOKS_LIKE_JWT.test(bearer) ? verify?.(bearer) : undefined;
+    return LOOKS_LIKE_JWT.test(bearer) ? verify?.(bearer).then((actor) => carrying(actor, bearer)) : undefined;
+  }
+
+  function carrying(actor: Actor, token: string): Actor {
+    return exchanges?.() ? { ...actor, [INCOMING_TOKEN]: () => token } : actor;
   }
 
   return async (bearer, at = {}) => {

@@ -167,7 +167,8 @@ export function openConsoleSessions({ dataDir, clock, keyActor }: ConsoleSession
         proof_hash: sha256(proof),
         host,
         how,
-        actor,
+        // A link names nobody: people who open one each are told apart by their session, so that the log says whose answer counted.
+        actor: how === 'link' ? { ...actor, id: `${actor.id}:${id}` } : actor,
         ...(key_id && { key_id }),
         created_at: now,
         expires_at: expires_at && expires_at < usual ? expires_at : usual,

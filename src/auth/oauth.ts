@@ -25,7 +25,7 @@ export interface OAuthOptions {
   readonly clockToleranceSeconds?: number;
 }
 
-const ALGORITHMS = [
+export const ALGORITHMS: readonly string[] = [
   'RS256',
   'RS384',
   'RS512',
@@ -55,17 +55,23 @@ const KEPT_MS = 60_000;
 const MOST_KEPT = 10_000;
 const TOLERANCE_S = 5;
 
-export function createOAuthVerifier(options: OAuthOptions, clock: Clock): VerifyToken {
-  let ready: Promise<{ jose: typeof import('jose'); keys: JWTVerifyGetKey }> | undefined;
+/** The issuer's keys, with the library that uses them; both are loaded at the first use. */
+export function issuerKeys({ jwks }: Pick<OAuthOptions, 'jwks'>) {
+  let ready: Promise<{ readonly jose: typeof import('jose'); readonly keys: JWTVerifyGetKey }> | undefined;
+  return () => {
+    ready ??= import('jose').then((jose) => ({
+      jose,
+      keys:
+        typeof jwks === 'string'
+          ? jose.createRemoteJWKSet(new URL(jwks), { timeoutDuration: 5000 })
+          : jose.createLocalJWKSet({ keys: [...jwks.keys] as never }),
+    }));
+    return ready;
+  };
+}
 
-  async function load() {
-    const jose = await import('jose');
-    const keys =
-      typeof options.jwks === 'string'
-        ? jose.createRemoteJWKSet(new URL(options.jwks), { timeoutDuration: 5000 })
-        : jose.createLocalJWKSet({ keys: [...options.jwks.keys] as never });
-    return { jose, keys };
-  }
+export function createOAuthVerifier(options: OAuthOptions, clock: Clock): VerifyToken {
+  const load = issuerKeys(options);
 
   /** By the hash of the token: the credential itself is not kept. */
   const kept = new LruMap<string, Kept>(MOST_KEPT);
@@ -83,14 +89,13 @@ export function createOAuthVerifier(options: OAuthOptions, clock: Clock): Verify
     // A clock that was set back may be before the token's first use.
     if (known && known.since <= now && now < known.until) return known.actor;
     kept.delete(name);
-    ready ??= load();
-    const { jose, keys } = await ready;
+    const { jose, keys } = await load();
     let claims: JWTPayload;
     try {
       const verified = await jose.jwtVerify(token, keys, {
         issuer: options.issuer,
         audience: [options.audience].flat() as string[],
-        algorithms: ALGORITHMS,
+        algorithms: [...ALGORITHMS],
         requiredClaims: ['exp'],
         clockTolerance: options.clockToleranceSeconds ?? TOLERANCE_S,
         currentDate: new Date(at),
@@ -116,15 +121,18 @@ function actorOf(claims: JWTPayload, options: OAuthOptions): Actor {
     const details = { required_scopes: options.requiredScopes as readonly string[] };
     throw new Fault('unauthenticated', `the token lacks the scope ${missing.join(' ')}`, { details });
   }
-  const tenant = options.tenantClaim ? text(claims[options.tenantClaim]) : undefined;
-  if (options.tenantClaim && !tenant) throw new Fault('unauthenticated', 'the token names no tenant');
-  const workspaces = options.workspacesClaim ? words(claims[options.workspacesClaim]) : undefined;
-  return {
-    ...who,
-    scopes,
-    ...(tenant && { tenant_id: tenant }),
-    ...(workspaces && { workspaces }),
-  };
+  return { ...who, scopes, ...limitsIn(claims, options) };
+}
+
+/** The tenant and the workspaces that a token is bound to, where the configuration names claims for them. */
+export function limitsIn(
+  claims: JWTPayload,
+  { tenantClaim, workspacesClaim }: Pick<OAuthOptions, 'tenantClaim' | 'workspacesClaim'>,
+): Pick<Actor, 'tenant_id' | 'workspaces'> {
+  const tenant = tenantClaim ? text(claims[tenantClaim]) : undefined;
+  if (tenantClaim && !tenant) throw new Fault('unauthenticated', 'the token names no tenant');
+  const workspaces = workspacesClaim ? words(claims[workspacesClaim]) : undefined;
+  return { ...(tenant && { tenant_id: tenant }), ...(workspaces && { workspaces }) };
 }
 
 /**
@@ -139,13 +147,13 @@ function principalIn(claims: JWTPayload, issuer: string): Pick<Actor, 'id' | 'ki
 }
 
 /** An unreachable issuer is not the caller's mistake; the token is still refused. */
-function isOutage(cause: unknown): boolean {
+export function isOutage(cause: unknown): boolean {
   const code = (cause as { code?: string }).code ?? '';
   return code === 'ERR_JWKS_TIMEOUT' || code === 'ERR_JOSE_GENERIC' || cause instanceof TypeError;
 }
 
 /** The reason, without any content of the token. */
-function reasonOf(cause: unknown): string {
+export function reasonOf(cause: unknown): string {
   const { code, claim } = cause as { code?: string; claim?: string };
   if (code === 'ERR_JWT_EXPIRED') return 'the token has expired';
   if (code === 'ERR_JWT_CLAIM_VALIDATION_FAILED') return `the token's ${claim ?? 'claim'} is not acceptable here`;
@@ -158,7 +166,7 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-function words(value: unknown): string[] {
+export function words(value: unknown): string[] {
   if (Array.isArray(value)) return value.filter((word): word is string => typeof word === 'string');
   return typeof value === 'string' ? value.split(' ').filter((word) => word !== '') : [];
 }

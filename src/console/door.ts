@@ -14,7 +14,7 @@ import { type BuiltApp, readBuiltApp, sendFile } from './files.ts';
 import { PAGE_HEADERS } from './headers.ts';
 import { roleOf } from './roles.ts';
 import { type ConsoleRoute, createConsoleRoutes } from './routes.ts';
-import type { ConsoleServices, ConsoleSession, SignedIn } from './services.ts';
+import type { ConsoleServices, ConsoleSession, OidcAnswer, SignedIn } from './services.ts';
 
 export interface ConsoleDeps extends Pick<Deps, 'http' | 'log' | 'clock'> {
   readonly services: ConsoleServices;
@@ -52,10 +52,10 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
         (request: IncomingMessage, response: ServerResponse) => {
           work(request, response).catch((thrown) => sendFault(response, thrown));
         };
-      const page: HttpHandler = (request, response) => showPage(app, request, response);
+      const page: HttpHandler = caught((request, response) => showPage(app, request, response));
       const asset: HttpHandler = (request, response, next) => {
         const file = app.asset(below(request, ASSETS).slice(1));
-        if (file) sendFile(request, response, file, 'kept');
+        if (file) caught(() => sendFile(request, response, file, 'kept'))(request, response);
         else next();
       };
       const tokenised: HttpHandler = (request, _response, next) => {
@@ -68,6 +68,7 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
         ...PAGES.map((name) => ({ path: `/${name}/*`, methods: READ, handler: page, listed: false as const })),
         { path: `${ASSETS}/*`, methods: READ, handler: asset, listed: false },
         { path: '/console/session', handler: caught(session) },
+        { path: '/console/oidc', handler: caught(oidc) },
         { path: `${API}/*`, handler: caught((request, response) => ownRoute(routes, request, response)) },
         ...FOREIGN.map((path) => ({ path, shared: 'first' as const, handler: tokenised, listed: false as const })),
       ]);
@@ -101,13 +102,19 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
     if (!isOwnPage(request)) throw new Fault('permission_denied', 'only a page of this console may sign in');
     switch (request.method) {
       case 'POST': {
-        const { code, key } = ((await readJson(request, BODY)) ?? {}) as { code?: unknown; key?: unknown };
+        const {
+          code,
+          key,
+          oidc: answer,
+        } = ((await readJson(request, BODY)) ?? {}) as Readonly<Record<string, unknown>>;
         const made =
-          typeof code === 'string'
-            ? await services.signIn.withCode(code, host)
-            : typeof key === 'string'
-              ? await services.signIn.withKey(key, host, addressOf(request).address)
-              : undefined;
+          answer !== undefined
+            ? await services.signIn.oidc?.end(answerIn(answer), originOf(request), host)
+            : typeof code === 'string'
+              ? await services.signIn.withCode(code, host)
+              : typeof key === 'string'
+                ? await services.signIn.withKey(key, host, addressOf(request).address)
+                : undefined;
         if (!made) throw new Fault('unauthenticated', 'this sign-in link was used before, or is too old');
         return signedIn(request, response, made);
       }
@@ -122,6 +129,15 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
       default:
         throw new Fault('not_found', 'there is nothing of this kind here');
     }
+  }
+
+  /** Whether people can sign in at a provider, and the beginning of it. Answers a page that is not signed in. */
+  async function oidc(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const provider = services.signIn.oidc;
+    if (!isOwnPage(request)) throw new Fault('permission_denied', 'only a page of this console may sign in');
+    if (request.method === 'GET') return sendJson(response, 200, { name: provider?.name ?? null });
+    if (request.method !== 'POST' || !provider) throw new Fault('not_found', 'there is nothing of this kind here');
+    sendJson(response, 200, await provider.begin(originOf(request)));
   }
 
   function signedIn(request: IncomingMessage, response: ServerResponse, made: SignedIn): void {
@@ -179,11 +195,8 @@ function shown({ actor, how, created_at, expires_at }: ConsoleSession) {
   return { actor: { id, kind, scopes }, role: roleOf(actor), how, created_at, expires_at };
 }
 
-function showPage({ page }: BuiltApp, request: IncomingMessage, response: ServerResponse): void {
-  if (page) {
-    sendFile(request, response, page, 'not kept');
-    return;
-  }
+async function showPage({ page }: BuiltApp, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (page) return await sendFile(request, response, page, 'not kept');
   response.writeHead(503, { ...PAGE_HEADERS, 'content-type': 'text/plain; charset=utf-8' });
   response.end('The console is not built: npm run build\n');
 }
@@ -197,6 +210,21 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
     'cache-control': 'no-store',
   });
   response.end(text);
+}
+
+/** The page's own origin, which the browser states with every POST; it is part of the address that the provider sends people back to. */
+function originOf({ headers }: IncomingMessage): string {
+  if (headers.origin === undefined) throw new Fault('invalid_request', 'the request states no origin');
+  return headers.origin;
+}
+
+function answerIn(answer: unknown): OidcAnswer {
+  const { code, state, binding, iss } = (answer ?? {}) as Readonly<Record<string, unknown>>;
+  const texts = [code, state, binding];
+  if (!texts.every((one) => typeof one === 'string') || (iss !== undefined && typeof iss !== 'string')) {
+    throw new Fault('invalid_request', 'code, state and binding are needed');
+  }
+  return { code, state, binding, iss } as OidcAnswer;
 }
 
 /** The path below the one that was claimed. */

@@ -3,15 +3,17 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { brotliCompress, gzip } from 'node:zlib';
 import { own } from '../model/values/own.ts';
 import { PAGE_HEADERS } from './headers.ts';
 
+type Encoding = 'br' | 'gzip';
 interface BuiltFile {
   readonly type: string;
   readonly plain: Buffer;
-  readonly gzip: Buffer;
-  readonly brotli: Buffer;
+  /** Compressed when it is first asked for: most gateways start without anybody looking at the console. */
+  encoded(encoding: Encoding): Promise<Buffer>;
 }
 
 export interface BuiltApp {
@@ -50,19 +52,33 @@ async function fileIn(dir: string, name: string): Promise<BuiltFile | undefined>
   const type = own(TYPES, extname(name));
   const plain = type && (await readFile(join(dir, name)).catch(() => undefined));
   if (!plain) return undefined;
-  return { type, plain, gzip: gzipSync(plain, { level: 9 }), brotli: brotliCompressSync(plain) };
+  const made = new Map<Encoding, Promise<Buffer>>();
+  return {
+    type,
+    plain,
+    encoded(encoding) {
+      const known = made.get(encoding) ?? COMPRESS[encoding](plain);
+      made.set(encoding, known);
+      return known;
+    },
+  };
 }
 
+const COMPRESS: Readonly<Record<Encoding, (plain: Buffer) => Promise<Buffer>>> = {
+  br: promisify(brotliCompress),
+  gzip: promisify(gzip),
+};
+
 /** An asset's name changes with its content, so it may be kept; the page names the assets, so it may not. */
-export function sendFile(
+export async function sendFile(
   request: IncomingMessage,
   response: ServerResponse,
   file: BuiltFile,
   kept: 'kept' | 'not kept',
-): void {
+): Promise<void> {
   const accepted = request.headers['accept-encoding'] ?? '';
   const encoding = /\bbr\b/.test(accepted) ? 'br' : /\bgzip\b/.test(accepted) ? 'gzip' : undefined;
-  const body = encoding === 'br' ? file.brotli : encoding === 'gzip' ? file.gzip : file.plain;
+  const body = encoding ? await file.encoded(encoding) : file.plain;
   response.writeHead(200, {
     ...PAGE_HEADERS,
     'content-type': file.type,

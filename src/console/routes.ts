@@ -8,6 +8,7 @@ import { asFault, Fault } from '../model/faults.ts';
 import type { Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Bridge, Clock, Row } from '../ports/index.ts';
+import { framesOf, MOST_RENDERED } from './frames.ts';
 import { ADMIN, holds, requireAdmin } from './roles.ts';
 import { ruleRoutes } from './rule-routes.ts';
 import type { ConsoleServices } from './services.ts';
@@ -62,6 +63,17 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
     },
     {
       method: 'GET',
+      path: /^\/events\/([\w.-]+)\/frames$/,
+      answer: async ({ actor, params: [id = ''] }) => {
+        const event = await bridge.view<CoreEvent & Row>(actor, 'event', id);
+        const before = event.task_id
+          ? bridge.events(actor, { stream: { of: 'task', id: event.task_id }, limit: MOST_RENDERED })
+          : [];
+        return { data: await framesOf(event, before, services.views()) };
+      },
+    },
+    {
+      method: 'GET',
       path: /^\/tasks\/([\w.-]+)\/log$/,
       async answer({ actor, params: [id = ''] }) {
         const events: CoreEvent[] = [];
@@ -80,6 +92,7 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
         return {
           doors: services.doors(),
           agents: await bridge.agents(actor).catch(nothingIfHidden),
+          agent_addresses: await bridge.agentAddresses(actor).catch(nothingIfHidden),
           parts: services.parts(),
           servers: await bridge.servers(actor).catch(nothingIfHidden),
           server_states: await bridge.serverStates(actor).catch(nothingIfHidden),
@@ -97,14 +110,34 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
         const pending = (pin.metadata as { pending?: JsonObject & { version: string; metadata: JsonObject } }).pending;
         // The definition that was looked at, and no later one.
         if (!pending || pending.version !== version) throw new Fault('conflict', 'the definition has changed again');
-        const { pending: _, ...kept } = pin.metadata as JsonObject;
         const { metadata, ...now } = pending;
-        const change = accept === true ? { body: now as JsonObject, metadata } : { body: {}, metadata: kept };
+        // A refused definition stays beside the pin, so that it is not asked about again, and can still be accepted.
+        const refused = { version: pending.version, by: actor.id, at: clock.now() };
+        const change =
+          accept === true
+            ? { body: now as JsonObject, metadata }
+            : { body: {}, metadata: { ...(pin.metadata as JsonObject), refused } };
         await bridge.submit({ kind: 'resource.update', actor, body: { object: 'skill', id, ...change } });
         return await bridge.view<Skill & Row>(actor, 'skill', id);
       },
     },
-    { method: 'GET', path: /^\/proof$/, answer: async () => await services.proof() },
+    {
+      method: 'GET',
+      path: /^\/proof(?:\/(\d{1,15}))?$/,
+      async answer({ actor, params: [from] }) {
+        requireReceipts(actor);
+        return await services.proof(from === undefined ? undefined : Number(from));
+      },
+    },
+    {
+      method: 'GET',
+      path: /^\/proof\/receipts\/([\w.-]+)$/,
+      async answer({ actor, params: [id = ''] }) {
+        // As hidden as the receipt itself.
+        await bridge.view<Row>(actor, 'receipt', id);
+        return await services.inclusion(id);
+      },
+    },
     ...ruleRoutes(services.rules),
   ];
 
@@ -136,6 +169,11 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
     }
     return found;
   }
+}
+
+/** Heads and proofs are hashes: they tell how many receipts there are, and nothing in them. */
+function requireReceipts(actor: Actor): void {
+  if (!holds(actor, 'receipts:read')) throw new Fault('not_found', 'there is nothing of this kind here');
 }
 
 /** A part that the caller's scopes do not cover is left out, as if there were none. */

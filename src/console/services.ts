@@ -1,6 +1,7 @@
 /** Everything the console needs beyond the bridge, handed in by the runtime. Each route checks its caller before it calls one. */
 
 import type { Actor } from '../model/actions.ts';
+import type { FrameView } from '../ports/index.ts';
 import type { ComparedDecision, RuleProblem, RulesInForce } from './rule-answers.ts';
 
 export interface ConsoleSession {
@@ -17,9 +18,25 @@ export interface SignedIn {
   readonly session: ConsoleSession;
 }
 
+export interface OidcSignIn {
+  readonly name: string;
+  begin(origin: string): Promise<{ readonly location: string; readonly binding: string }>;
+  /** Throws `unauthenticated` for an answer that is not valid, and `permission_denied` for a person without a role. */
+  end(answer: OidcAnswer, origin: string, host: string): Promise<SignedIn>;
+}
+
+export interface OidcAnswer {
+  readonly code: string;
+  readonly state: string;
+  readonly binding: string;
+  readonly iss?: string | undefined;
+}
+
 export interface SignIn {
   /** Undefined when the code is wrong, used or too old. */
   withCode(code: string, host: string): Promise<SignedIn | undefined>;
+  /** Sign-in at an OpenID provider. Undefined where none is configured. */
+  readonly oidc: OidcSignIn | undefined;
   /** Throws `unauthenticated` for a key that is not valid. */
   withKey(key: string, host: string, address: string | undefined): Promise<SignedIn>;
   find(cookie: string, proof: string, host: string | undefined): Promise<ConsoleSession | undefined>;
@@ -37,8 +54,12 @@ export interface ConsoleServices {
   doors(): readonly DoorAddress[];
   /** API keys without their values. */
   keys(): Promise<readonly object[]>;
-  /** Heads of the log that were signed, and the witnesses that keep them. */
-  proof(): Promise<object>;
+  /** A signed head of the tree of receipts, the proof that it continues the one of this size, and the witnesses' state. */
+  proof(from: number | undefined): Promise<object>;
+  /** The proof that a receipt is in the tree. Throws `not_found`. */
+  inclusion(receipt: string): Promise<object>;
+  /** The protocols that tell events, each with a renderer of its own for one reading. */
+  views(): ReadonlyMap<string, FrameView>;
   /** Tool servers and harnesses of the configuration, by name and protocol. */
   parts(): readonly { readonly kind: string; readonly name: string; readonly protocol: string }[];
 }

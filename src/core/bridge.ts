@@ -21,7 +21,7 @@ import type {
   Row,
   ToolBackend,
 } from '../ports/index.ts';
-import { createAccess, holds, mayCall, requireCommandScope, requireReadScope } from './access.ts';
+import { createAccess, holds, mayCall, requireCommandScope, requireReadScope, requireScope } from './access.ts';
 import { createAlarms } from './actions/alarms.ts';
 import { createArgumentsDigest } from './actions/arguments-digest.ts';
 import { actionHandlers, createActs } from './actions/execute.ts';
@@ -261,7 +261,7 @@ export function createCore(deps: CoreDeps): Core {
     issuer,
     ...(issuer.sealer && { sealer: issuer.sealer }),
   };
-  const runner = createRunner({ ...shared, isDead, graceMs: settings.graceMs });
+  const runner = createRunner({ ...shared, isDead, offReason, graceMs: settings.graceMs });
   const replayer = createReplayer({ ...shared, signer: deps.signer });
 
   /** A process holds the lease on its own name as long as it lives; a process that can take the lease knows that the other is dead. */
@@ -287,6 +287,7 @@ export function createCore(deps: CoreDeps): Core {
     runner,
     learn,
     quotas: deps.quotas,
+    requireSound: deps.requireSound,
     defaultAgent,
     offReason,
     isDead,
@@ -294,12 +295,14 @@ export function createCore(deps: CoreDeps): Core {
   };
   const { cancelTask, ...tasks } = taskHandlers(taskDeps);
   const actionCommands = actionHandlers({ ...context, acts });
-  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults });
+  const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults, backends, servedBy });
   const handlers: Handlers = {
     ...declaredHandlers({ ...context, vaults }),
     ...sessions,
     'session.create': createAskedSession({
       ...context,
+      backends,
+      servedBy,
       create: sessions['session.create'],
       close: sessions['session.close'],
       submit: createSubmit({ ...taskDeps, admit: async () => {} }),
@@ -355,11 +358,11 @@ export function createCore(deps: CoreDeps): Core {
       ...createDeliveries({ ...context, submit, vaults }),
       async tools(actor) {
         requireReadScope(actor, 'skill');
-        return await tools.list();
+        return await tools.list(actor);
       },
       async tool(actor, name, server) {
         requireReadScope(actor, 'skill');
-        return await tools.find(name, server);
+        return await tools.find(actor, name, server);
       },
       // The tool list does not depend on free disk space.
       visible: createVisibleTools({ tools, gate: pins.guardView(judge), ids, effectOf, access, policyData }),
@@ -370,7 +373,15 @@ export function createCore(deps: CoreDeps): Core {
       async serverStates(actor) {
         // Who reads the metrics learns which servers answer, and nothing of their tools.
         if (!holds(actor, 'metrics:read')) requireReadScope(actor, 'skill');
-        return tools.states();
+        return tools.states(actor);
+      },
+      async agentAddresses(actor) {
+        // Names of machines, which no peer is to learn.
+        requireScope(actor, 'metrics:read');
+        const found = [...backends.values()].map(async ({ name: agent, addresses }) =>
+          ((await addresses?.(false)) ?? []).map((each) => ({ agent, ...each })),
+        );
+        return (await Promise.all(found)).flat();
       },
       toolCalls: counts.all,
       watch: (onChange, servers) => toolChanges.watch(onChange, servers),

@@ -9,6 +9,7 @@ import type {
   Ids,
   Logger,
   PendingActs,
+  Permissions,
   PolicyEngine,
   QuotaRules,
   ReadFileText,
@@ -26,6 +27,8 @@ export interface CoreDeps {
   readonly store: Store;
   readonly policy: PolicyEngine;
   readonly quotas: QuotaRules;
+  /** Whether a rule that an approver wants remembered can be enforced; absent where answers are not remembered. */
+  readonly requireSound?: Permissions['requireSound'];
   readonly issuer: ReceiptIssuer;
   readonly verify: RecordDeps['verify'];
   readonly signer: Signer;

@@ -55,7 +55,7 @@ function files(rows: readonly Shown[]): readonly Markup[] {
   return [element('section', [element('h2', ['Files']), ...boxes])];
 }
 
-function lineKind(line: string): string {
+export function lineKind(line: string): string {
   return line.startsWith('+') ? 'added' : line.startsWith('-') ? 'removed' : line.startsWith('@@') ? 'hunk' : 'kept';
 }
 

@@ -10,6 +10,12 @@ import { type AutonomyTier, type Effect, type Evidence, VERDICTS } from './words
 
 const { Number: Amount, Object: Shape, Optional, String: Text } = Type;
 
+/**
+ * The access token that a caller sent with its request, to be exchanged at an authorization server. The member's name is a symbol, so
+ * that the token is in no JSON: no event, receipt, stored act or log line can hold it. It is sent to no tool server.
+ */
+export const INCOMING_TOKEN: unique symbol = Symbol('incoming access token');
+
 /** The authenticated caller. Doors prove its identity; the gate decides what it may do. */
 export interface Actor {
   readonly id: string;
@@ -42,6 +48,8 @@ export interface Actor {
   readonly sees?: 'internal';
   /** For an agent that starts work: the principal whose work it is part of. That principal owns what the agent starts. */
   readonly on_behalf_of?: string;
+  /** Only where a server of the configuration exchanges it. */
+  readonly [INCOMING_TOKEN]?: () => string;
 }
 
 export const ACTION_KINDS = [

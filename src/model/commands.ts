@@ -151,8 +151,10 @@ export const COMMANDS = {
     memory_ids: Optional(Type.Array(Id)),
     skill_ids: Optional(Type.Array(Id)),
     initial_messages: Optional(Type.Array(MessageInput)),
+    /** The agent that it is with, in the process that receives this command: work that names no other agent is for this one. */
+    agent: Optional(NonEmpty),
   }),
-  'session.update': Body({ session_id: Id, summary: Optional(MaybeText) }),
+  'session.update': Body({ session_id: Id, summary: Optional(MaybeText), agent: Optional(NonEmpty) }),
   'session.close': Body({ session_id: Id }),
   'session.fork': Body({ session_id: Id, at_event_id: Optional(MaybeId), branch_id: Optional(MaybeId) }),
   'session.truncate': Body({
@@ -244,6 +246,8 @@ export const COMMANDS = {
     /** With an approval: the arguments to run instead of those asked about. */
     arguments: Optional(OpenObject),
     reason: Optional(MaybeText),
+    /** With an approval: for how long the same tool is not asked about again, `session` or a time such as `2h`. */
+    for: Optional(NonEmpty),
     /** With a denial: the whole task fails by it, not only the act asked about. */
     failure: Optional(Failure),
   }),

@@ -346,6 +346,8 @@ export const PermissionRule = resource('permission_rule', {
   tainted: Optional(Type.Boolean()),
   /** The author may approve acts of its own work. */
   own: Optional(Type.Boolean()),
+  /** Its author gave it as the person at a client, who may approve there what she proposed there. */
+  interactive: Optional(Type.Boolean()),
   tenant_id: Optional(MaybeText),
   workspace_id: Optional(MaybeId),
 });

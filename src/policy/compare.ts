@@ -4,9 +4,10 @@
  */
 import type { Action, Decision } from '../model/actions.ts';
 import type { PolicyEngine } from '../ports/index.ts';
+import type { NamedValue } from './context.ts';
 import type { PureEngine } from './engine.ts';
 import { changedPaths } from './merge-patch.ts';
-import { holdsRedacted } from './redacted.ts';
+import { holdsRedacted, mayHoldRedacted } from './redacted.ts';
 
 export interface Recorded {
   readonly action: Action;
@@ -22,15 +23,13 @@ export interface Comparison {
 
 export async function* compareDecisions(
   recorded: AsyncIterable<Recorded> | Iterable<Recorded>,
-  engine: PolicyEngine & Pick<PureEngine, 'inputs'>,
+  engine: PolicyEngine & Pick<PureEngine, 'inputs'> & { judge?(action: Action): Decision | undefined },
   signal: AbortSignal = new AbortController().signal,
 ): AsyncGenerator<Comparison, void, undefined> {
   for await (const { action, decision: before } of recorded) {
     if (signal.aborted) return;
-    const after = await engine.decide(action, signal);
-    const hidden = [
-      ...new Set((engine.inputs?.(action) ?? []).filter(({ value }) => holdsRedacted(value)).map(({ path }) => path)),
-    ];
+    const after = engine.judge?.(action) ?? (await engine.decide(action, signal));
+    const hidden = mayHoldRedacted(action) ? hiddenInputs(engine.inputs?.(action) ?? []) : [];
     if (hidden.length > 0) {
       yield {
         action,
@@ -44,6 +43,10 @@ export async function* compareDecisions(
     const why = difference(before, after);
     yield why === undefined ? { action, before, after, kind: 'same' } : { action, before, after, kind: 'changed', why };
   }
+}
+
+function hiddenInputs(inputs: readonly NamedValue[]): readonly string[] {
+  return [...new Set(inputs.filter(({ value }) => holdsRedacted(value)).map(({ path }) => path))];
 }
 
 /** Another reason for the same verdict is no difference; other arguments are. */

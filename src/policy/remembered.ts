@@ -87,7 +87,7 @@ export function createRememberedAnswers({ store, read, clock }: RememberedDeps):
     // A tainted session has read untrusted content, so its request may come from that content.
     if (action.attributes?.tainted && !rule.tainted) return false;
     if (ask?.to?.length && !ask.to.includes(rule.created_by)) return false;
-    if (action.actor.id === rule.created_by) return false;
+    if (action.actor.id === rule.created_by && !rule.interactive) return false;
     if (rule.own || !action.task_id) return true;
     const task = await store.get<Task & Row>('task', action.task_id);
     return task !== undefined && task.created_by !== rule.created_by;

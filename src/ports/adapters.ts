@@ -1,5 +1,6 @@
 /** The port of a protocol adapter: the parts it offers (door, backends, policy, relay) and the dependencies the gateway hands it. */
 import type { Actor } from '../model/actions.ts';
+import type { CoreEvent, LeftOut } from '../model/events.ts';
 import type { ReceiptSignature } from '../model/receipt.ts';
 import type { Static, TSchema } from '../model/type.ts';
 import type { AgentBackend } from './agents.ts';
@@ -29,6 +30,8 @@ export interface Deps {
    * that user are asked. Without it, the secret belongs to the installation and is named by its configuration.
    */
   secret(name: string, user?: SecretUser): Promise<string>;
+  /** The redactor knows this value from now on. For credentials that were obtained at run time and are in no vault. */
+  learn?(secret: string): void;
   /** Stores a secret under its name, in the first writable vault. Absent: no vault is writable. */
   keep?(name: string, value: string): Promise<void>;
   /** Runs `work` under an exclusive lock on this secret, across processes. Absent where no vault is writable. */
@@ -80,7 +83,17 @@ export function part<S extends TSchema, T>(
   return { configSchema, open };
 }
 
+/** How a protocol tells events, for a person who wants to see the frame that an event becomes. It serves no client. */
+export interface FrameView {
+  /** The frames for this event, which follows those that were given before. */
+  frames(event: CoreEvent): readonly object[] | Promise<readonly object[]>;
+  /** The kinds of events that the protocol has no frame for, and why. */
+  readonly leftOut: Readonly<Partial<Record<string, LeftOut>>>;
+}
+
 export interface Adapter {
+  /** Absent: the protocol answers requests, and tells no events. */
+  readonly view?: () => FrameView;
   readonly name: string;
   readonly revision: string;
   readonly parts: {

@@ -82,12 +82,23 @@ export interface AgentBackend {
   readonly about?: About;
   /** The self-description of an agent that has to be asked for it. Resolves soon, with what is known when the agent is silent. */
   describe?(): Promise<About>;
+  /** Where it is, for an agent at one address or several: as far as they were used, or (`anew`) as they answer now. */
+  addresses?(anew: boolean): Promise<readonly AddressState[]>;
   start(work: Work, sink: Sink, signal: AbortSignal): Promise<Run>;
   /** The private inputs of a session have changed. A rejection reaches the client that changed them. */
   inputsChanged?(sessionId: string, inputs: SessionInputsView): Promise<void>;
   /** The session is over: state kept for it can be dropped. Not called for sessions that another process closed. */
   release?(sessionId: string): Promise<void>;
   close?(): Promise<void>;
+}
+
+/** Whether an agent answers at one of its addresses, which are for who looks after the gateway. `unknown` ones were not used yet. */
+export interface AddressState {
+  readonly address: string;
+  readonly state: 'unknown' | 'ready' | 'unavailable';
+  /** When that was last noticed. */
+  readonly since?: string;
+  readonly reason?: string;
 }
 
 export interface About {

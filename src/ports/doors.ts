@@ -6,7 +6,7 @@ import type { Command, CommandKind, MountedTool } from '../model/commands.ts';
 import type { CoreEvent, Cursor, Stream } from '../model/events.ts';
 import type { Memory, Pointer, Quota, Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
-import type { ActResult, AgentFace } from './agents.ts';
+import type { ActResult, AddressState, AgentFace } from './agents.ts';
 import type { InputCommand } from './session-inputs.ts';
 import type { Closable, EventRange, ListQuery, Missing, Row } from './store.ts';
 import type { ToolBackend, ToolCallCount, ToolServerState } from './tools.ts';
@@ -78,6 +78,8 @@ export interface Bridge {
   servers(actor: Actor): Promise<readonly string[]>;
   /** Which of the servers answer, as of the last time their tools were listed. */
   serverStates(actor: Actor): Promise<readonly ToolServerState[]>;
+  /** Which addresses of which agents answer, as of their last use. */
+  agentAddresses(actor: Actor): Promise<readonly (AddressState & { readonly agent: string })[]>;
   /** How often tools were called in this process, by all callers: for a door that shows it only to who looks after the gateway. */
   toolCalls(): readonly ToolCallCount[];
   /**

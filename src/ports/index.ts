@@ -17,6 +17,7 @@ export type {
   Abilities,
   About,
   ActResult,
+  AddressState,
   AgentBackend,
   AgentFace,
   AgentSkill,
@@ -45,8 +46,10 @@ export type {
   RequestContext,
   ToolBackend,
   ToolCallCount,
+  ToolPrograms,
   ToolServerState,
 } from './tools.ts';
+export { wrapTools } from './tools.ts';
 
 // ---- Policy: decisions and quotas ----
 
@@ -109,6 +112,6 @@ export type { Clock, Ids, Logger, Signer } from './surroundings.ts';
 
 // ---- Adapters: the parts they offer, and the dependencies they are handed ----
 
-export type { Adapter, Deps, OpenRelay, Part, PartContext, RefusedFrame, Relay } from './adapters.ts';
+export type { Adapter, Deps, FrameView, OpenRelay, Part, PartContext, RefusedFrame, Relay } from './adapters.ts';
 export { part } from './adapters.ts';
 export type { SecretUser, VaultAccess } from './vaults.ts';

@@ -1,5 +1,5 @@
 /** The port of a tool backend, which runs single calls. */
-import type { Action, ToolResult } from '../model/actions.ts';
+import type { Action, Actor, ToolResult } from '../model/actions.ts';
 import type { Skill } from '../model/resources.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
 import type { CallerReference } from './proof.ts';
@@ -7,10 +7,17 @@ import type { CallerReference } from './proof.ts';
 export interface ToolBackend {
   readonly name: string;
   /**
+   * For a server that each caller uses with credentials of its own: the backend of this caller, the same object for as long as it is
+   * used. Core lists and calls through this one only, so nothing that one caller's credentials showed reaches another.
+   */
+  forCaller?(actor: Actor): ToolBackend;
+  /**
    * The tools every session has; with a session id, also the tools of that session alone. A returned list is never mutated: changed
    * tools come as a new array.
    */
   list(sessionId?: string): Promise<readonly Skill[]>;
+  /** Asked about a tool that is not in its list. Throws where the caller can do something about that, as signing in. */
+  requireListed?(tool: string): Promise<void>;
   /** The tool's effect; undefined when unknown, which counts as a side effect. */
   effect?(tool: string): Action['effect'] | undefined;
   /** Further attributes rules may match for a call of this tool in this session. Read anew for each call. */
@@ -27,7 +34,25 @@ export interface ToolBackend {
   taints?(request: PassedRequest): boolean;
   /** Calls `listener` when one of the backend's lists may have changed, until the returned function is called. */
   watch?(listener: (list: string) => void): () => void;
+  /** Its programs, where it starts any. */
+  programs?(): ToolPrograms;
   close?(): Promise<void>;
+}
+
+/** Wraps a backend, and each caller's own backend behind it, once. */
+export function wrapTools(backend: ToolBackend, wrap: (backend: ToolBackend) => ToolBackend): ToolBackend {
+  const { forCaller } = backend;
+  if (!forCaller) return wrap(backend);
+  const wrapped = new WeakMap<ToolBackend, ToolBackend>();
+  return {
+    ...wrap(backend),
+    forCaller(actor) {
+      const own = forCaller(actor);
+      const known = wrapped.get(own) ?? wrap(own);
+      wrapped.set(own, known);
+      return known;
+    },
+  };
 }
 
 /** Whether a server answers: `unknown` ones have not been asked yet, `slow` and `unavailable` ones are listed with the tools they had. */
@@ -36,6 +61,13 @@ export interface ToolServerState {
   readonly state: 'unknown' | 'starting' | 'ready' | 'slow' | 'unavailable';
   readonly since: string;
   readonly reason?: string;
+  readonly programs?: ToolPrograms;
+}
+
+/** The programs of one server in this process: those that run, and how often one was not started because of the server's limit. */
+export interface ToolPrograms {
+  readonly running: number;
+  readonly refused: number;
 }
 
 export interface CallLimit {

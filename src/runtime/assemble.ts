@@ -37,6 +37,7 @@ import type {
   VaultAccess,
 } from '../ports/index.ts';
 import { createIssuer } from '../receipt/build/issuer.ts';
+import { createRecentLeaves, type RecentLeaves } from '../receipt/merkle/recent-leaves.ts';
 import { comparableHash, comparableText } from '../receipt/seal/canonical-json.ts';
 import { type Keyring, openKeyring } from '../receipt/seal/keys.ts';
 import { createStoredVerifier } from '../receipt/verify/stored.ts';
@@ -101,6 +102,8 @@ export interface CoreRuntime extends Omit<Core, 'remount'> {
   readonly store: Store;
   /** Writes events of the process itself, without secrets; nothing else may commit to the store. */
   readonly log: Pick<Log, 'commit'>;
+  /** Leaves of the events committed by this process, for the tree over the log. */
+  readonly leaves: RecentLeaves;
   readonly keyring: Keyring;
   readonly policy: ReloadablePolicy;
   readonly permissions: Permissions;
@@ -162,12 +165,14 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   // The rules are on record before they decide anything.
   await noted;
 
+  const leaves = createRecentLeaves();
   const issuer =
     options.replace?.issuer ??
     createIssuer({
       signer,
       issuer: { id: 'tollbridge', kind: 'harness', name: 'Tollbridge', version: VERSION },
       source: 'tollbridge',
+      leaves,
     });
   const verifier = createStoredVerifier({ store, keys: () => keyring.jwks() });
   const remembered = createRememberedAnswers({ store, read: readAct, clock });
@@ -175,6 +180,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const made = createCore({
     store: noticing(store, 'permission_rule', () => remembered.refresh()),
     policy,
+    requireSound: remembered.requireSound,
     quotas: quotaRules,
     // Values that callers send may have no canonical spelling; they still have to be compared.
     issuer: { ...issuer, hash: comparableHash },
@@ -212,6 +218,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     }),
     store,
     log,
+    leaves,
     keyring,
     policy: {
       ...rules,

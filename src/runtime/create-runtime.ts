@@ -144,6 +144,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
     clock: systemClock,
     ids,
     secret: createSecrets(secretDeps),
+    learn: redactor.learn,
     ...createSecretWriter({ ...secretDeps, clock: systemClock }),
     http: createHttpHost({ requestId: () => ids.next('req'), log: logger }),
     authenticate: () => Promise.reject(new Fault('unauthenticated', 'there is no door here')),

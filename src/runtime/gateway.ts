@@ -20,6 +20,8 @@ import { createLinks } from '../inbox/links.ts';
 import { countOpenQuestions, openWebhooks, type Recipient } from '../inbox/webhook.ts';
 import type { EventDraft } from '../model/events.ts';
 import { Fault } from '../model/faults.ts';
+
+import { isObject } from '../model/values/is-object.ts';
 import { VERSION } from '../model/version.ts';
 import type { Adapter, Authenticate, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
 import { isLoopback } from '../transport/http/origin.ts';
@@ -99,6 +101,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     log: logger,
   });
   const retention = { ms: config.keepEventsMs };
+  const exchanging = { on: exchangesTokens(config) };
   const failures = createFailedLogins({
     now: () => performance.now(),
     pause: (ms) => sleep(ms),
@@ -117,10 +120,19 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     adapters,
     serving: true,
     settings: { defaultAgent: config.defaultAgent, recoversOrphans: recoversOrphans },
-    prepare: (services) => prepared(config, mounts, services, { http, token, journal, failures, sessions }),
+    prepare: (services) =>
+      prepared(config, mounts, services, {
+        http,
+        token,
+        journal,
+        failures,
+        sessions,
+        exchanges: () => exchanging.on,
+      }),
     taken(next) {
       const same = retention.ms === next.keepEventsMs;
       retention.ms = next.keepEventsMs;
+      exchanging.on = exchangesTokens(next);
       return same ? [] : ['retention'];
     },
   });
@@ -133,8 +145,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     const { store, keyring } = core;
     openWitnessDoor({ ...deps, store, dir: join(config.dataDir, 'witness') });
     const witnesses = await witnessesOf(config, deps.secret);
-    const signed = createHeadSender({ witnesses, store, keys: () => keyring.jwks(), logger });
-    opened.unshift(upkeep(core, { keepEventsMs: () => retention.ms, logger, signed }));
+    const heads = createHeadSender({ witnesses, store, keys: () => keyring.jwks(), logger });
+    opened.unshift(upkeep(core, { keepEventsMs: () => retention.ms, logger, signed: heads.send }));
     const links = createLinks((text) => core.keyring.signer().mac(text));
     const linked = Object.entries(config.webhooks).flatMap(([name, hook]) => (hook.links ? [name] : []));
     if (linked.length > 0)
@@ -142,7 +154,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         await linkDoor({ http: deps.http, log: logger, clock: systemClock, links, recipients: linked }).open(bridge),
       );
     const doors = runtime.prepared.doors.map(({ name }) => name);
-    const services = consoleServices({ runtime, sessions, keys, doors });
+    const services = consoleServices({ runtime, sessions, keys, doors, adapters, witnesses: heads.states });
     // The console is a client of the native door, and is not there without it.
     const console = doors.includes('harn');
     if (console)
@@ -183,6 +195,14 @@ interface Brought {
   readonly journal: string | undefined;
   readonly failures: FailedLogins;
   readonly sessions: ConsoleSessions;
+  readonly exchanges: () => boolean;
+}
+
+/** Whether a tool server is used with tokens that were exchanged for those of the callers. */
+function exchangesTokens({ tools }: Config): boolean {
+  return Object.values(tools).some((section) =>
+    Object.values(section).some((each) => isObject(each) && each.exchange !== undefined),
+  );
 }
 
 /** The parts a gateway adds to its runtime: a port, authentication, the built-in agents, and traces when configured. */
@@ -192,7 +212,7 @@ async function prepared(
   services: Services,
   brought: Brought,
 ): Promise<Prepared & { readonly doors: readonly FrontDoor[] }> {
-  const { http, token, journal, failures, sessions } = brought;
+  const { http, token, journal, failures, sessions, exchanges } = brought;
   const traced = await tracing(config, services.deps.secret);
   const deps: Deps = {
     ...services.deps,
@@ -203,7 +223,7 @@ async function prepared(
       failures,
       sessions,
       ...(token && { localToken: token }),
-      ...(config.oauth && { oauth: config.oauth }),
+      ...(config.oauth && { oauth: config.oauth, exchanges }),
     }),
     oauth: config.oauth !== undefined,
     ...(traced && { inTrace: traced.inTrace }),

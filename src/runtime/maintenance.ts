@@ -21,14 +21,14 @@ export interface UpkeepOptions {
 }
 
 export function upkeep(
-  { store, log, keyring }: CoreRuntime,
+  { store, log, leaves, keyring }: CoreRuntime,
   { keepEventsMs, logger, signed }: UpkeepOptions,
 ): Closable {
   const checkpoints = createCheckpoints({ store, log, signer: keyring.signer(), clock: systemClock });
   const stopping = new AbortController();
   const round = async (options: GrowOptions) => {
     try {
-      const heads = await checkpoints.take(options);
+      const heads = await checkpoints.take({ ...options, leaves });
       await signed?.(heads);
       const keep = keepEventsMs();
       if (keep) await store.retain(later(systemClock.now(), -keep));

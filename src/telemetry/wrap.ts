@@ -5,7 +5,17 @@
 import { SpanKind } from '@opentelemetry/api';
 import type { Command, CommandKind, ProposedAction } from '../model/commands.ts';
 import { LruMap } from '../model/values/lru-map.ts';
-import type { Accepted, AgentBackend, Bridge, Deps, HttpHost, HttpRoute, Sink, ToolBackend } from '../ports/index.ts';
+import {
+  type Accepted,
+  type AgentBackend,
+  type Bridge,
+  type Deps,
+  type HttpHost,
+  type HttpRoute,
+  type Sink,
+  type ToolBackend,
+  wrapTools,
+} from '../ports/index.ts';
 import { readTraceParent, traceParentOf } from '../transport/outbound/trace-context.ts';
 import type { Standing, Traces } from './traces.ts';
 
@@ -97,20 +107,21 @@ export function createTraced(traces: Traces): Traced {
         return traces.within(standing, () => backend.start(work, sinkOf(sink, standing, work.task.id), signal));
       },
     }),
-    tools: (tools) => ({
-      ...tools,
-      call: (action, signal, ...rest) =>
-        traces.span(
-          `tool ${nameOf(action)}`,
-          { ...actionIn(action), 'tollbridge.tool.server': tools.name },
-          async (span) => {
-            const result = await tools.call(action, signal, ...rest);
-            span.setAttribute('tollbridge.result', result.status);
-            return result;
-          },
-          SpanKind.CLIENT,
-        ),
-    }),
+    tools: (backend) =>
+      wrapTools(backend, (tools) => ({
+        ...tools,
+        call: (action, signal, ...rest) =>
+          traces.span(
+            `tool ${nameOf(action)}`,
+            { ...actionIn(action), 'tollbridge.tool.server': tools.name },
+            async (span) => {
+              const result = await tools.call(action, signal, ...rest);
+              span.setAttribute('tollbridge.result', result.status);
+              return result;
+            },
+            SpanKind.CLIENT,
+          ),
+      })),
     http: (host) =>
       Object.assign(Object.create(host) as typeof host, {
         claim: (door: string, routes: readonly HttpRoute[]) =>

@@ -28,16 +28,38 @@ const LONGEST_ANSWER = 64 * 1024;
  * For maintenance: sends each signed head to each witness. A witness that is unreachable gets the next head, which
  * covers the ones it missed.
  */
-export function createHeadSender(deps: SendDeps & { witnesses: readonly WitnessTarget[]; logger: Logger }) {
+export function createHeadSender(deps: SendDeps & { witnesses: readonly WitnessTarget[]; logger: Logger }): HeadSender {
   const { witnesses, logger } = deps;
-  return async ({ events: head }: { readonly events?: LogHead }): Promise<void> => {
-    if (!head) return;
-    for (const witness of witnesses) {
-      await sendHead(witness, head, deps).catch((cause) =>
-        logger.error({ err: cause, witness: witness.name }, 'a witness does not keep the head of the log'),
-      );
-    }
+  const states = new Map<string, WitnessState>();
+  return {
+    async send({ events: head }) {
+      if (!head) return;
+      for (const witness of witnesses) {
+        const { name } = witness;
+        const kept = states.get(name)?.kept;
+        try {
+          await sendHead(witness, head, deps);
+          states.set(name, { kept: { size: head.size, at: head.at }, trouble: undefined });
+        } catch (cause) {
+          logger.error({ err: cause, witness: name }, 'a witness does not keep the head of the log');
+          states.set(name, { kept, trouble: 'it did not keep the last head; the log of this process says why' });
+        }
+      }
+    },
+    states: () => states,
   };
+}
+
+/** What became of the heads that this process sent to a witness. */
+export interface WitnessState {
+  readonly kept: { readonly size: number; readonly at: string } | undefined;
+  readonly trouble: string | undefined;
+}
+
+export interface HeadSender {
+  send(heads: { readonly events?: LogHead }): Promise<void>;
+  /** By the witness's name; none before the first head was sent. */
+  states(): ReadonlyMap<string, WitnessState>;
 }
 
 /** Rejects with the witness's message when it does not accept the head. */

@@ -1,4 +1,5 @@
 /** Approvals in the console, in a real browser: shown whole, answered once, by keyboard, on a phone, with other arguments. */
+import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { DESKTOP, openConsole, seriousIssues } from '../support/console/console.ts';
 
@@ -33,7 +34,10 @@ test('an approval appears while the page is open, and is answered by keyboard al
   await page.keyboard.press('Enter');
   await page.getByRole('status').filter({ hasText: 'Denied by you' }).waitFor();
   const { body } = await at.call('GET', '/v1/permission-requests?status=denied');
-  expect(body.data[0].response).toMatchObject({ answered_by: 'local:console', reason: 'not today' });
+  expect(body.data[0].response).toMatchObject({
+    answered_by: expect.stringMatching(/^local:console:[0-9a-f]{16}$/),
+    reason: 'not today',
+  });
 });
 
 test('j and k move between approvals, oldest first', async () => {
@@ -77,15 +81,20 @@ test('two browsers at once: one answer counts, and both say whose', async () => 
   ]);
   const said: string[] = [];
   for (const page of [first, second]) {
-    const sentence = page.locator('.outcome');
+    const sentence = page.locator('.outcome', { hasText: /^(Approved|Denied) by (you|local:console:[0-9a-f]{16}) at/ });
     await sentence.waitFor();
-    await page.locator('.outcome', { hasText: /^(Approved|Denied) by you \(local:console\) at/ }).waitFor();
-    said.push(((await sentence.textContent()) ?? '').split(' ', 1)[0] ?? '');
+    said.push(((await sentence.textContent()) ?? '').split(' at ', 1)[0] ?? '');
   }
-  expect(said[0]).toBe(said[1]);
   const { body } = await at.call('GET', '/v1/permission-requests');
   expect(body.data).toHaveLength(1);
-  expect(body.data[0].response.state).toBe(said[0]?.toLowerCase());
+  const { state, answered_by } = body.data[0].response;
+  const [yes, no] = state === 'approved' ? [first, second] : [second, first];
+  const word = state === 'approved' ? 'Approved' : 'Denied';
+  // Each of the two signed in with a link of their own, and only one of them is told "you".
+  expect(said.toSorted()).toEqual([`${word} by ${answered_by}`, `${word} by you`]);
+  const who = (page: Page) => page.locator('.who').getAttribute('title');
+  expect(await who(yes)).toBe(`signed in as ${answered_by}`);
+  expect(await who(no)).not.toBe(`signed in as ${answered_by}`);
 });
 
 test('an answer given elsewhere is shown with its author', async () => {
@@ -133,7 +142,7 @@ test('on a phone it is approved with changed arguments, and exactly those run', 
   const { body } = await at.call('GET', `/v1/tasks/${task}/events?limit=200`);
   const changed = body.data.find(({ payload }: { payload: { changed_by?: string } }) => payload.changed_by);
   expect(changed.payload).toMatchObject({
-    changed_by: 'local:console',
+    changed_by: expect.stringMatching(/^local:console:[0-9a-f]{16}$/),
     input: { to: 'bea', text: 'the short report' },
   });
 });
@@ -167,4 +176,58 @@ test('a viewer sees approvals and has nothing to answer them with', async () => 
   for (const name of ['Approve', 'Deny', 'Change arguments']) {
     expect(await page.getByRole('button', { name }).count()).toBe(0);
   }
+});
+
+/** The browser's notices, which a browser without a screen does not have: kept in the page, with the permission as a person gives it. */
+const NOTICES = `
+  window.notices = [];
+  window.Notification = class {
+    static permission = 'default';
+    static async requestPermission() { return (this.permission = 'granted'); }
+    constructor(title, options) { window.notices.push({ title, options, notice: this }); }
+  };
+  window.away = false;
+  Object.defineProperty(Document.prototype, 'hidden', { get: () => window.away });
+`;
+
+test('a notice tells a person who looks elsewhere that something waits, not what, and leads to it', async () => {
+  const at = await openConsole();
+  const page = await at.page();
+  await page.addInitScript(NOTICES);
+  await page.goto(`${at.gateway.url}/approvals`);
+  const notices = () =>
+    page.evaluate<readonly { title: string; options: { tag: string } }[]>(
+      'window.notices.map(({ title, options }) => ({ title, options }))',
+    );
+  await page.getByRole('button', { name: 'Notify me' }).click();
+  await expect.poll(() => page.getByRole('button', { name: 'Notify me' }).count(), { timeout: 20_000 }).toBe(0);
+  await at.work('send first to ana');
+  await page.locator('.entry').waitFor();
+  expect(await notices(), 'a person who looks at the page sees it there').toEqual([]);
+
+  await page.locator('nav').getByText('Overview', { exact: true }).click();
+  await page.evaluate('window.away = true');
+  await at.work('send second to bea');
+  await expect.poll(async () => (await notices()).length, { timeout: 20_000 }).toBe(1);
+  const { body } = await at.call('GET', '/v1/permission-requests?status=pending');
+  const ids: readonly string[] = body.data.map(({ id }: { id: string }) => id);
+  const [notice] = await notices();
+  expect(ids).toContain(notice?.options.tag);
+  expect(JSON.stringify(notice)).not.toMatch(/second|bea|send_mail/);
+  expect(await page.title()).toBe('(2) Tollbridge');
+  await page.evaluate('window.away = false; window.notices[0].notice.onclick()');
+  await page.waitForURL(`**/approvals/${notice?.options.tag}`);
+  await page.locator('.question-parts', { hasText: 'bea' }).waitFor();
+});
+
+test('without the permission there is no notice', async () => {
+  const at = await openConsole();
+  const page = await at.page();
+  await page.addInitScript(NOTICES);
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByRole('button', { name: 'Notify me' }).waitFor();
+  await page.evaluate('window.away = true');
+  await at.work(MAIL);
+  await expect.poll(() => page.title(), { timeout: 20_000 }).toBe('(1) Tollbridge');
+  expect(await page.evaluate<number>('window.notices.length')).toBe(0);
 });

@@ -60,7 +60,14 @@ test('every page shows the traffic of all six protocols, without a serious issue
     }
     await show(`/sessions/${body.session_id}`, 'read_note', 'session');
     await show(`/sessions/${body.session_id}?view=conversation`, 'read plan then artifact');
-    await show(`/sessions/${body.session_id}?view=files`, 'Artifacts');
+    await show(`/sessions/${body.session_id}?view=files`, 'report.patch');
+    await page.locator('.diff .added').first().waitFor();
+    await show(`/sessions/${body.session_id}?view=cost`, 'Tokens in');
+    const { data } = (await at.call('GET', `/v1/tasks/${task}/events?limit=200`)).body;
+    const ended = data.find(({ event }: { event: string }) => event === 'tool.completed').id;
+    await show(`/sessions/${body.session_id}?view=events&open=${ended}`, 'As it leaves at the door', 'frames');
+    await page.locator('.detail').getByLabel('Door').selectOption('mcp');
+    await page.locator('.detail pre', { hasText: 'structuredContent' }).waitFor();
     await show('/proof', 'Export and witnesses');
     await show(`/proof/${receipts.body.data[0].id}`, 'nothing is wrong', 'receipt');
     await show('/rules', 'What would change', 'rules');
@@ -129,17 +136,17 @@ test('a receipt is checked in the browser, and a changed byte fails the checks i
   await page.goto(`${at.gateway.url}/proof/${body.data[0].id}`);
   await page.getByText('Checked in this browser: nothing is wrong').waitFor();
   const state = (check: string) => page.locator(`[data-check="${check}"]`).getAttribute('data-state');
-  for (const check of ['Schema', 'Hash', 'Signature', 'Chain', 'Log', 'Events', 'Links']) {
+  for (const check of ['Schema', 'Hash', 'Signature', 'Chain', 'Log', 'Events', 'Tree', 'Links']) {
     expect([check, await state(check)]).toEqual([check, 'ok']);
   }
   const document = page.getByLabel('The receipt as JSON');
   const text = await document.inputValue();
   await document.fill(text.replace('"read_note"', '"send_note"'));
-  await page.getByText('Broken: hash, signature').waitFor();
+  await page.getByText('Broken: hash, signature, tree').waitFor();
   expect([await state('Schema'), await state('Events')]).toEqual(['ok', 'ok']);
   const root = /"sha256": "sha256:(.)/.exec(text)?.[1] === 'a' ? 'b' : 'a';
   await document.fill(text.replace(/("kind": "event_log"[\s\S]*?"sha256": "sha256:)./, `$1${root}`));
-  await page.getByText('Broken: hash, signature, events').waitFor();
+  await page.getByText('Broken: hash, signature, events, tree').waitFor();
   await page.getByRole('button', { name: 'Restore' }).click();
   await page.getByText('nothing is wrong').waitFor();
 });

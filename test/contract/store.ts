@@ -11,6 +11,7 @@ import { idempotencyPromises } from './store/idempotency.ts';
 import { leasesPromises } from './store/leases.ts';
 import { projectionsPromises } from './store/projections.ts';
 import { receiptsPromises } from './store/receipts.ts';
+import { repeatsPromises } from './store/repeats.ts';
 import { retentionPromises } from './store/retention.ts';
 import { type ContractDeps, type OpenedStore, setScene } from './store/scenes/scene.ts';
 import { streamsPromises } from './store/streams.ts';
@@ -26,6 +27,7 @@ export function storeContract(name: string, open: (deps: ContractDeps) => Promis
     projectionsPromises(scene);
     receiptsPromises(scene);
     retentionPromises(scene);
+    repeatsPromises(scene);
     blobsPromises(scene);
     leasesPromises(scene);
     closingPromises(scene);

@@ -5,6 +5,7 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,6 +14,8 @@ import { startSut } from '../conformance/a2a/sut.ts';
 
 const PROGRAMS = resolve(import.meta.dirname, '../../interop/a2a');
 const VENVS = process.env.TOLLBRIDGE_INTEROP_VENVS ?? join(PROGRAMS, 'venvs');
+/** Compiled programs are kept here, because nothing that is built belongs into the tree. */
+const BUILDS = process.env.TOLLBRIDGE_INTEROP_BUILDS ?? join(tmpdir(), 'tollbridge-interop-a2a');
 const TOKEN = 'interop-token';
 /** A case has 30 seconds; a program more, because some take long to load. */
 const PROGRAM_MS = 300_000;
@@ -42,10 +45,19 @@ const CLIENTS: readonly Client[] = [
   python('LiteLLM', 'litellm', 'litellm_client.py', 6, 'litellm a2a-sdk'),
   python('ADK', 'adk', 'adk_client.py', 4, "'google-adk[a2a]'"),
   python('Strands', 'strands', 'strands_client.py', 6, "'strands-agents[a2a]'"),
-  compiled('Go SDK 0.3', 'go', ['run', '.'], 10, 'go mod download'),
+  go('Go SDK 0.3', 'go', 10),
+  go('Go SDK 1.x', 'go1', 20),
+  built('Rust SDK 1.x', 'rust', 20, [join(BUILDS, 'rust/debug/tollbridge-interop-a2a')], 'cargo build --target-dir'),
+  built(
+    'Java SDK 0.3',
+    'java',
+    10,
+    ['java', '-cp', `${BUILDS}/java/classes:${BUILDS}/java/dependency/*`, 'Main'],
+    'mvn compile dependency:copy-dependencies -Dout',
+  ),
 ];
 /** Clients without a program here: said, so that nobody takes them for tried. */
-const UNTRIED = ['Go SDK 1.x', 'Rust SDK', 'Java SDK'];
+const UNTRIED = ['Java SDK 1.x'];
 
 function python(name: string, venv: string, program: string, cases: number, packages: string): Client {
   const interpreter = join(VENVS, venv, 'bin/python');
@@ -58,16 +70,24 @@ function python(name: string, venv: string, program: string, cases: number, pack
   };
 }
 
-function compiled(name: string, folder: string, args: readonly string[], cases: number, prepare: string): Client {
+/** Run from source: the toolchain keeps what it compiles in a cache of its own. */
+function go(name: string, folder: string, cases: number): Client {
   const cwd = join(PROGRAMS, folder);
+  const offline = { cwd, stdio: 'ignore', env: { ...process.env, GOPROXY: 'off' } } as const;
   return {
     name,
-    command: [folder, ...args],
+    command: ['go', 'run', '.'],
     cwd,
     cases,
-    how: `${prepare}, in interop/a2a/${folder}`,
-    installed: () => existsSync(cwd) && spawnSync(folder, ['version'], { stdio: 'ignore' }).status === 0,
+    how: `go mod download, in interop/a2a/${folder}`,
+    installed: () => spawnSync('go', ['list', '-deps', '.'], offline).status === 0,
   };
+}
+
+function built(name: string, folder: string, cases: number, command: readonly string[], build: string): Client {
+  const to = join(BUILDS, folder);
+  const how = `${build}=${to}, in interop/a2a/${folder}; TOLLBRIDGE_INTEROP_BUILDS names another folder`;
+  return { name, command, cases, how, installed: () => existsSync(to) };
 }
 
 /** Does what the text of its message says. */

@@ -61,14 +61,17 @@ const SERVERS: readonly Server[] = [
 /** What may differ. */
 const DECLARED: readonly string[] = [
   'dates and times, which differ between any two runs of one server',
+  'the words in which a tool that the server does not list is refused, an error or a result with isError: such a call does not reach the server, so the gateway answers it, as the protocol says',
   'for clients that speak 2026-07-28 where the gateway does and the server does not: the name of the server in every _meta, and execution in tools, which that revision does not have',
 ];
 
 interface Report {
   readonly client: string;
   readonly server: string;
-  readonly ok: boolean;
+  /** Absent where the two do not work together without the gateway either. */
+  readonly ok?: boolean;
   readonly differs?: readonly string[];
+  readonly unusable?: string;
 }
 
 export async function mcp(tell: (line: string) => void): Promise<readonly { readonly ok?: boolean }[]> {
@@ -84,8 +87,13 @@ export async function mcp(tell: (line: string) => void): Promise<readonly { read
       tell(JSON.stringify(reports.at(-1)));
     }
   }
-  const good = reports.filter(({ ok }) => ok).length;
-  tell(JSON.stringify({ pairs: reports.length, equal: good, clients: clients.length, servers: servers.length }));
+  const pairs = reports.filter(({ ok }) => ok !== undefined);
+  const counts = {
+    pairs: pairs.length,
+    equal: pairs.filter(({ ok }) => ok).length,
+    unusable: reports.length - pairs.length,
+  };
+  tell(JSON.stringify({ ...counts, clients: clients.length, servers: servers.length }));
   return reports;
 }
 
@@ -104,10 +112,11 @@ async function compare(client: Client, server: Server): Promise<Report> {
     await writeFile(config, 'rules: [{ id: all, when: { kind: tool }, then: allow }]\n');
     const front = [process.execPath, BUILT, '--config', config, '--data', join(home, 'data'), 'mcp', '--'];
     const command = [server.program, ...server.args];
-    const direct = await transcript(client, server, await script(home, command), join(home, 'work'));
+    const direct = await transcript(client, server, await script(home, command), join(home, 'work')).catch(messageOf);
+    if (typeof direct === 'string') return { ...names, unusable: direct };
     const through = await transcript(client, server, await script(home, [...front, ...command]), join(home, 'work'));
     const differs = Object.keys({ ...direct, ...through }).filter(
-      (part) => !isDeepStrictEqual(plain(direct[part], client), plain(through[part], client)),
+      (part) => !isDeepStrictEqual(plain(part, direct[part], client), plain(part, through[part], client)),
     );
     return {
       ...names,
@@ -115,10 +124,17 @@ async function compare(client: Client, server: Server): Promise<Report> {
       ...(differs.length > 0 && { differs: shown(differs, direct, through) }),
     };
   } catch (cause) {
-    return { ...names, ok: false, differs: [cause instanceof Error ? cause.message.slice(0, 600) : String(cause)] };
+    return { ...names, ok: false, differs: [messageOf(cause)] };
   } finally {
     await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }
+}
+
+/** The line in which a program that failed says why. */
+function messageOf(cause: unknown): string {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const why = message.split('\n').findLast((line) => /^\S*Error: /.test(line)) ?? message;
+  return why.slice(0, 600);
 }
 
 /** One word without options: some clients take options of a server's command for their own. */
@@ -138,14 +154,24 @@ async function transcript(client: Client, server: Server, command: string, cwd: 
   const asked = JSON.stringify({ command: [command], call: server.call ?? null });
   const [program = '', ...args] = client.command();
   const { stdout } = await run(program, [...args, asked], { cwd, env, timeout: 120_000, maxBuffer: 64 * 1024 * 1024 });
-  return JSON.parse(stdout.slice(stdout.indexOf('{'))) as Transcript;
+  const said = JSON.parse(stdout.slice(stdout.indexOf('{'))) as Transcript;
+  const { error } = (said.opened ?? {}) as { readonly error?: string };
+  if (error !== undefined) throw new Error(`Error: ${error}`);
+  return said;
 }
 
 /** Without what is declared to differ. */
-function plain(value: unknown, { newest }: Client): unknown {
+function plain(part: string, value: unknown, { newest }: Client): unknown {
+  if (part === 'unknown' && isRefusal(value)) return 'refused';
   const text = JSON.stringify(value ?? null, (name, member) => (newest && ADDED.includes(name) ? undefined : member));
   return JSON.parse(text.replaceAll('"_meta":{},', '').replaceAll(/\d{4}-\d\d-\d\d(T[\d:.+Z-]*)?/g, 'a date'));
 }
+/** Each client shows an error in its own way; a result that is one says so. */
+function isRefusal(value: unknown): boolean {
+  const said = (typeof value === 'object' && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
+  return said.isError === true || said.error !== undefined || said.code !== undefined;
+}
+
 const ADDED = ['execution', 'io.modelcontextprotocol/serverInfo'];
 
 function shown(parts: readonly string[], direct: Transcript, through: Transcript): readonly string[] {

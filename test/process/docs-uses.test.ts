@@ -54,6 +54,9 @@ const TRIED: Readonly<Record<string, Try>> = {
   // What comes of it where there is such a server is in mcp-login.test.ts.
   'tollbridge mcp login search': { until: /no tools\.search\.mcp/, code: 3 },
   'tollbridge mcp login search --paste': { until: /no tools\.search\.mcp/, code: 3 },
+  'tollbridge mcp login search --as ann': { until: /no tools\.search\.mcp/, code: 3 },
+  'tollbridge mcp logout search': { until: /no tools\.search\.mcp/, code: 3 },
+  'tollbridge mcp logout search --as ann': { until: /no tools\.search\.mcp/, code: 3 },
   'tollbridge mcp accept files read_file': { until: /read_file/, code: 3 },
   // Nobody is at a terminal to answer; what comes of an answer is in mcp/drift.test.ts.
   'tollbridge mcp accept files': { until: /no tool of files is known/, code: 3 },
@@ -129,6 +132,7 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
     until: /127\.0\.0\.1:9 cannot be reached/,
     code: 7,
   },
+  'tollbridge mcp logout <server>': { as: 'tollbridge mcp logout search', until: /no tools\.search\.mcp/, code: 3 },
   'tollbridge mcp login <server>': { as: 'tollbridge mcp login search', until: /no tools\.search\.mcp/, code: 3 },
   'tollbridge policy show': { until: /permit|forbid/ },
   'tollbridge policy test <cases>': { as: 'tollbridge policy test cases.yaml', until: /2 cases, all as expected/ },

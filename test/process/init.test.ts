@@ -22,7 +22,7 @@ const LOCATION: EditorLocation = { home: '/home/a', cwd: '/repo', platform: 'lin
 /** The first list of an editor, to which an entry is added. */
 const into = ({ title, lists }: Editor) => ({ title, list: lists(LOCATION)[0] });
 const wrap = (text: string, where: Editor, ours: readonly string[]) =>
-  wrapIn(text, into(where).list, { ours, names: createServerNames() });
+  wrapIn(text, into(where).list, { ours, names: createServerNames(), init: `tollbridge init ${where.name}` });
 const unwrap = (text: string, where: Editor) => unwrapIn(text, into(where).list);
 const add = (text: string, where: Editor, name: string, command: readonly string[], ours: readonly string[]) =>
   addTo(text, into(where), name, command, ours);
@@ -132,6 +132,48 @@ test('an agent of the registry or of an extension is left, and it is said how to
       /from its registry; .* init zed --name claude-acp-tollbridge -- npx -y @agentclientprotocol\/claude-agent-acp$/,
     ),
     expect.stringMatching(/from an extension; .* --name Mine-tollbridge -- <the agent's command>$/),
+  ]);
+});
+
+test.each([
+  ['jetbrains', 'the ACP registry and those the IDE brings along'],
+  ['vscode', 'an extension itself, such as the defaults of ACP Client,'],
+])(
+  'agents of %s that are in no file: it is said how to have them behind the bridge, with the same options',
+  async (where, from) => {
+    const dir = await aLocation();
+    const file = join(dir, 'settings.json');
+    const kept = { config: join(dir, 'own.yaml'), data: join(dir, 'data') };
+    const init = `init ${where} --config ${kept.config} --data ${kept.data} --settings ${file}`;
+    const lines = [
+      `Agents from ${from} are in no settings file.`,
+      `${init} --name claude-tollbridge -- npx -y @agentclientprotocol/claude-agent-acp`,
+      `${init} --name NAME-tollbridge -- <the agent's command>`,
+    ];
+    const { details } = await run(where, file, kept).catch((thrown) => thrown);
+    for (const line of lines) expect(details.fix).toContain(line);
+    // The command that is printed does what it says, and the next run leaves its entry alone.
+    const command = ['npx', '-y', '@agentclientprotocol/claude-agent-acp'];
+    await run(where, file, { ...kept, name: 'claude-tollbridge', write: true }, command);
+    const [entries] = Object.values(JSON.parse(await readFile(file, 'utf8'))) as Record<string, { args: string[] }>[];
+    expect(entries?.['claude-tollbridge']?.args).toEqual(
+      expect.arrayContaining(['--config', kept.config, '--data', kept.data, 'acp', '--', ...command]),
+    );
+    const again = await run(where, file, kept);
+    expect(again).toContain('claude-tollbridge: left as it is, it already goes through tollbridge');
+    for (const line of lines) expect(again).toContain(line);
+  },
+);
+
+test("agents of VS Code's extensions are found under each name, in the file of the person and of the project", () => {
+  const lists = editor('vscode')
+    .lists(LOCATION)
+    .filter(({ speaks }) => speaks === 'acp');
+  expect(lists.map(({ file, path }) => [file, ...path])).toEqual([
+    ['/home/a/.config/Code/User/settings.json', 'acp.agents'],
+    ['/repo/.vscode/settings.json', 'acp.agents'],
+    ['/home/a/.config/Code/User/settings.json', 'agent_servers'],
+    ['/repo/.vscode/settings.json', 'agent_servers'],
   ]);
 });
 
@@ -302,7 +344,7 @@ test('what it does not know, cannot read or finds empty is one sentence with a w
     'emacs is not an editor or agent this knows; it knows: zed, jetbrains, vscode, claude-desktop, claude-code, cursor, neovim',
   );
   await expect(run('zed', file)).rejects.toThrow(
-    /names no agent yet; add one with: .* init zed -- <the agent's command>/,
+    /names no agent yet; add one with: .* init zed --settings \S+ -- <the agent's command>/,
   );
   await writeFile(file, '{\n  "agent_servers": {\n');
   await expect(run('zed', file)).rejects.toThrow(

@@ -130,11 +130,16 @@ function readCall(body: unknown, id: Id): Call {
   return { kind, id, method, params, body };
 }
 
-/** A call without an id is still a call: it is refused, not carried out silently. */
-function judge({ kind, method }: Call, table: typeof frames | typeof olderFrames): void {
+/** A call without an id is still a call: it is refused, not carried out silently. What else is wrong with it is said first. */
+function judge({ kind, method, params }: Call, table: typeof frames | typeof olderFrames): void {
+  const asked = table.judge('client', 'request', method);
+  if (!('row' in asked && asked.row))
+    throw new Refusal('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 80))}`);
   const judged = table.judge('client', kind, method);
-  if (judged.handling === 'refuse') throw new Refusal('INVALID_REQUEST', judged.reason);
-  if (!judged.row) throw new Refusal('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 80))}`);
+  if (judged.handling !== 'refuse') return;
+  if (asked.handling === 'act' && !(isObject(params) && isObject(params.message)))
+    throw new Refusal('INVALID_PARAMS', 'message is required');
+  throw new Refusal('INVALID_REQUEST', judged.reason);
 }
 
 /** The SDK's layer does not check these, and puts some into its error texts: an object such as `{"toString":1}` cannot become one. */

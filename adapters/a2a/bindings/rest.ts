@@ -71,8 +71,8 @@ export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<v
     const outcome = await PERFORM[route.id](deps.handler, params, context);
     if ('result' in outcome) {
       showExtensions(response, context);
-      // This binding sends an empty object for no result; some clients read a body whatever the status.
-      answer(response, route.success, typeFor(request), outcome.result ?? {});
+      // Whatever it did, 200 and a body, an empty object for no result: the Go SDK takes 201 and 204 for errors.
+      answer(response, 200, typeFor(request), outcome.result ?? {});
       return;
     }
     await sendStream(incoming, outcome.stream, { settings, context, log, wrap: (event) => event, failed: toRestError });

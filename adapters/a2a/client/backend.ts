@@ -83,6 +83,7 @@ export function a2aBackend(name: string, config: A2aBackendConfig, deps: Backend
     abilities: { resume: true, evidence: 'observed', steer: true },
     about,
     describe,
+    addresses: addresses.states,
     async start(work, sink, signal) {
       const inbox = createInbox();
       return { done: handOver(work, sink, signal, inbox), steer: inbox.put };

@@ -6,7 +6,6 @@ import { type Answer, asText, Fault, type Json, type JsonObject, type Logger, ty
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendSettings } from '../config.ts';
-import { harnPayload } from '../harn.ts';
 import { hitlEnded, toHitlAsk, toHitlResponse } from '../hitl.ts';
 import { passesErrorsOn, refusalOf, refusalText } from '../refusals.ts';
 import { lookup, objectOf, textOf, within } from '../shapes.ts';
@@ -33,10 +32,10 @@ export interface RequestsDeps {
 
 export interface Requests {
   answer(asked: Asked): Promise<Json>;
-  /** A question that arrives as an update and is answered by a call of ours. */
-  harnQuestion(update: JsonObject): void;
+  /** A question that arrives without expecting a response, and is answered by a call of ours. */
+  harnQuestion(reported: JsonObject): void;
   /** The agent has resolved the question itself: it is withdrawn. */
-  harnSettled(update: JsonObject): void;
+  harnSettled(reported: JsonObject): void;
   /** How many requests are in progress. */
   readonly open: number;
   /** When the last one finished. */
@@ -156,18 +155,17 @@ export function createRequests(deps: RequestsDeps): Requests {
     }
   }
 
-  /** Questions that arrived as updates, by the agent's id for them. */
+  /** Open questions of this kind, by the agent's id for them: some agents send the same one in two forms. */
   const asking = new Map<string, AbortController>();
 
   async function answerHarn(reported: JsonObject): Promise<void> {
     const requestId = textOf(reported.requestId);
-    if (!requestId) return;
+    if (!requestId || asking.has(requestId)) return;
     const settled = new AbortController();
     asking.set(requestId, settled);
     const withdrawn = settled.signal;
     const question = toHitlAsk(reported, { agent: agentProcess.agentName, cwd: agentProcess.cwd }, withdrawn);
-    const answer = await sink.ask(question);
-    asking.delete(requestId);
+    const answer = await sink.ask(question).finally(() => asking.delete(requestId));
     if (signal.aborted || withdrawn.aborted) return;
     const { sessionId } = agentProcess;
     await agentProcess.peer.request(HITL_RESPOND, { sessionId, ...toHitlResponse(reported, answer) });
@@ -197,9 +195,9 @@ export function createRequests(deps: RequestsDeps): Requests {
       if (method.startsWith('fs/') || method === 'terminal/create' || method === HOST_CALL) held = true;
       return await settle(() => serve(asked));
     },
-    harnSettled: (update) => asking.get(asText(harnPayload(update).requestId))?.abort(),
-    harnQuestion(update) {
-      settle(() => answerHarn(harnPayload(update))).catch((cause) => {
+    harnSettled: ({ requestId }) => asking.get(asText(requestId))?.abort(),
+    harnQuestion(reported) {
+      settle(() => answerHarn(reported)).catch((cause) => {
         if (!signal.aborted) log.warn({ err: cause, agent: settings.name }, 'a question could not be settled');
       });
     },

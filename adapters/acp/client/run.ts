@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { AGENT_EVENT } from '../../../mappings/acp-harn.ts';
+import { AGENT_EVENT, HITL_REQUESTED } from '../../../mappings/acp-harn.ts';
 import {
   anySignal,
   asText,
@@ -20,6 +20,8 @@ import {
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import type { Asked } from '../../../src/transport/json-rpc/peer.ts';
 import type { BackendDeps, BackendSettings } from '../config.ts';
+import { harnPayload } from '../harn.ts';
+import { olderHitl } from '../hitl.ts';
 import { REFUSALS_REPORTED, refusalsBlock } from '../refusals.ts';
 import { compact, textOf } from '../shapes.ts';
 import { toCoreEnd, toCoreFailure } from '../translate.ts';
@@ -102,12 +104,13 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
   const inFlight = new Set<Promise<unknown>>();
   const attachment = agentProcess.attach({
     async update(update) {
-      if (update.sessionUpdate === 'hitl_request') requests.harnQuestion(update);
-      if (update.sessionUpdate === 'hitl_resolved') requests.harnSettled(update);
+      if (update.sessionUpdate === 'hitl_request') requests.harnQuestion(harnPayload(update));
+      if (update.sessionUpdate === 'hitl_resolved') requests.harnSettled(harnPayload(update));
       await write(reader.update(update));
     },
     async notification(method, params) {
       if (method === AGENT_EVENT) await write(reader.agentEvent(params));
+      if (method === HITL_REQUESTED) requests.harnQuestion(olderHitl(params));
     },
     request(asked: Asked) {
       const answered = requests.answer(asked);

@@ -1,13 +1,17 @@
 /** A handful of numbers about this door and the tools, in Prometheus text. No label ever holds an id or a name a caller chose. */
-import type { ToolCallCount, ToolServerState } from '../../../src/index.ts';
+import type { AddressState, ToolCallCount, ToolPrograms, ToolServerState } from '../../../src/index.ts';
 
 export interface Metrics {
   answered(operation: string, status: number, seconds: number): void;
   streamOpened(kind: StreamKind): void;
   streamClosed(kind: StreamKind, cutOff: boolean): void;
   eventsSent(count: number): void;
-  /** Both are named by the configuration and its servers. */
-  text(calls: readonly ToolCallCount[], servers: readonly ToolServerState[]): string;
+  /** All of them are named by the configuration and its servers. */
+  text(
+    calls: readonly ToolCallCount[],
+    servers: readonly ToolServerState[],
+    addresses: readonly (AddressState & { readonly agent: string })[],
+  ): string;
 }
 export type StreamKind = 'sse' | 'websocket';
 
@@ -35,7 +39,7 @@ export function createMetrics(): Metrics {
     eventsSent(count) {
       sent += count;
     },
-    text(calls, servers) {
+    text(calls, servers, addresses) {
       const { rss, heapUsed } = process.memoryUsage();
       return [
         '# HELP tollbridge_http_requests_total Requests answered, by operation and status.',
@@ -59,6 +63,18 @@ export function createMetrics(): Metrics {
         ...servers.flatMap(({ name, state }) =>
           state === 'unknown' ? [] : [`tollbridge_tool_server_up{server=${quoted(name)}} ${Number(state === 'ready')}`],
         ),
+        '# HELP tollbridge_tool_children Programs of a tool server that run now.',
+        '# TYPE tollbridge_tool_children gauge',
+        ...programs(servers, 'tollbridge_tool_children', 'running'),
+        '# HELP tollbridge_tool_children_refused_total Programs that were not started because of max_children.',
+        '# TYPE tollbridge_tool_children_refused_total counter',
+        ...programs(servers, 'tollbridge_tool_children_refused_total', 'refused'),
+        '# HELP tollbridge_agent_address_up Whether an agent answered at one of its addresses when that was last used.',
+        '# TYPE tollbridge_agent_address_up gauge',
+        ...addresses.flatMap(({ agent, address, state }) => {
+          const where = `agent=${quoted(agent)},address=${quoted(address)}`;
+          return state === 'unknown' ? [] : [`tollbridge_agent_address_up{${where}} ${Number(state === 'ready')}`];
+        }),
         '# HELP tollbridge_tool_calls_total Calls of tools, by server, tool and outcome.',
         '# TYPE tollbridge_tool_calls_total counter',
         ...calls.map((call) => `tollbridge_tool_calls_total{${labels(call)}} ${call.calls}`),
@@ -79,6 +95,12 @@ export function createMetrics(): Metrics {
 
 function labels({ server, tool, outcome }: ToolCallCount): string {
   return `server=${quoted(server)},tool=${quoted(tool)},outcome="${outcome}"`;
+}
+
+function programs(servers: readonly ToolServerState[], metric: string, count: keyof ToolPrograms): string[] {
+  return servers.flatMap(({ name, programs: found }) =>
+    found ? [`${metric}{server=${quoted(name)}} ${found[count]}`] : [],
+  );
 }
 
 function quoted(text: string): string {

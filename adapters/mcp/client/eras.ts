@@ -25,7 +25,11 @@ export interface Eras {
 /** After this time a server over HTTP may have been replaced by one of the other era. */
 const BELIEVED_MS = 10 * 60_000;
 
-export function createEras(transport: Transport, configured: Era | 'auto', clock: Clock): Eras {
+export function createEras(
+  transport: Transport,
+  { era: configured, share }: { readonly era: Era | 'auto'; readonly share: boolean },
+  clock: Clock,
+): Eras {
   const fixed = configured === 'auto' ? undefined : configured;
   /** A session stays in the era it began in. */
   const sessions = new WeakMap<SessionContext, Era>();
@@ -63,7 +67,7 @@ export function createEras(transport: Transport, configured: Era | 'auto', clock
     const before = sessions.get(session);
     if (before) return before;
     // A session costs a program of its own. A caller that can be asked nothing loses nothing on the connection that others share.
-    const shares = settled === 'modern' && transport.kind === 'stdio' && !canBeAsked(context.capabilities);
+    const shares = settled === 'modern' && transport.kind === 'stdio' && (share || !canBeAsked(context.capabilities));
     const era = shares || now() < modernOnly ? 'modern' : 'legacy';
     sessions.set(session, era);
     return era;

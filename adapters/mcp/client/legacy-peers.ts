@@ -1,20 +1,27 @@
 /**
  * Sessions with a server of the legacy era. Each legacy client has one of its own, opened with its own `initialize` and closed
- * with it; modern clients, which have no sessions, share one per principal and capabilities while they use it.
+ * with it; modern clients, which have no sessions, share one per principal and capabilities while they use it. Of a server that may
+ * be shared, all clients of one principal use one session, whose client is the gateway and can be asked nothing.
  */
 import { createHash } from 'node:crypto';
-import { LATEST_LEGACY } from '../../../mappings/mcp.ts';
+import { LATEST_LEGACY, LEGACY } from '../../../mappings/mcp.ts';
 import { canonicalJson, Fault, type JsonObject } from '../../../src/index.ts';
 import type { FrameOutcome, Notice } from '../frames.ts';
 import type { McpRequestContext, SessionContext } from '../request-context.ts';
 import { createIdle, type Idle } from './idle.ts';
 import { type OpenWire, openSession, type UpstreamSession } from './legacy-session.ts';
+import { shareSession } from './shared-session.ts';
 import { createResponseTimeout, type ResponseTimeout, unlessStopped } from './timeout.ts';
 import { SessionGone } from './transport/http.ts';
 
 export interface LegacyPeers {
   /** Opens the session of a client, with the params of its `initialize`. */
-  open(session: SessionContext, opening: JsonObject, timeout: ResponseTimeout): Promise<UpstreamSession>;
+  open(
+    session: SessionContext,
+    opening: JsonObject,
+    context: McpRequestContext,
+    timeout: ResponseTimeout,
+  ): Promise<UpstreamSession>;
   call(method: string, params: JsonObject, context: McpRequestContext, timeout: ResponseTimeout): Promise<FrameOutcome>;
   notify(session: SessionContext, notice: Notice): Promise<void>;
   /** The session a client's requests go to. */
@@ -42,7 +49,7 @@ interface Kept {
 export function createLegacyPeers(
   transport: OpenWire,
   client: JsonObject,
-  { idleMs, startMs }: { readonly idleMs: number; readonly startMs: number },
+  { idleMs, startMs, share }: { readonly idleMs: number; readonly startMs: number; readonly share: boolean },
   /** Receives refused frames of the server that belong to no call. */
   refused?: (method: string, reason: string) => void,
 ): LegacyPeers {
@@ -53,10 +60,10 @@ export function createLegacyPeers(
   function open(key: string, opening: JsonObject, owner: SessionContext | undefined, ready = false): Kept {
     // Not the time of the request that needs the session first: others wait for it too, and a program starts only once.
     const starting = createResponseTimeout(owner?.ended ?? new AbortController().signal, startMs, startMs);
-    const session = openSession(transport, opening, owner, starting, refused)
+    const session = openSession(transport, opening, owner, starting, refused, share)
       .then(async (made) => {
         if (ready && owner) await made.notify(READY);
-        return made;
+        return share ? shareSession(made) : made;
       })
       .catch((thrown) => {
         const expired = starting.reason(thrown) !== thrown;
@@ -104,13 +111,27 @@ export function createLegacyPeers(
   /** The params of a legacy client's `initialize`, so that a lost session can be opened again. */
   const openings = new WeakMap<SessionContext, JsonObject>();
 
-  const keyOf = (context: McpRequestContext) => (context.session ? `s:${context.session.id}` : poolKey(context));
+  function keyOf(context: McpRequestContext): string {
+    const { session, principal } = context;
+    if (share) return `h:${versionFor(session)}:${principal}`;
+    return session ? `s:${session.id}` : poolKey(context);
+  }
+
+  /** The revision that a session of a shared server is opened with. Clients choose among the known ones, so that there are few. */
+  function versionFor(session: SessionContext | undefined): string {
+    const wanted = session && openings.get(session)?.protocolVersion;
+    return LEGACY.find((each) => each === wanted) ?? LATEST_LEGACY;
+  }
 
   function entryFor(context: McpRequestContext): [string, Kept] {
     const { session } = context;
     const key = keyOf(context);
     const known = kept.get(key);
     if (known) return [key, known];
+    if (share) {
+      const opening = { protocolVersion: versionFor(session), capabilities: {}, clientInfo: client };
+      return [key, open(key, opening, undefined)];
+    }
     const opening = session && openings.get(session);
     const clientInfo = session ? context.client : client;
     const own = { protocolVersion: LATEST_LEGACY, capabilities: shareable(context.capabilities), clientInfo };
@@ -129,8 +150,9 @@ export function createLegacyPeers(
   }
 
   return {
-    async open(session, opening, timeout) {
+    async open(session, opening, context, timeout) {
       openings.set(session, opening);
+      if (share) return await this.of(context, timeout);
       return await opened(open(`s:${session.id}`, opening, session), timeout);
     },
     async of(context, timeout) {
@@ -155,6 +177,8 @@ export function createLegacyPeers(
       }
     },
     async notify(session, notice) {
+      // A shared session was opened by the gateway, and a notification says nothing about which client sent it.
+      if (share) return;
       await (await kept.get(`s:${session.id}`)?.session)?.notify(notice);
     },
     keyOf,
@@ -178,7 +202,8 @@ export function createLegacyPeers(
 
 const READY = { jsonrpc: '2.0', method: 'notifications/initialized' } as const;
 
-function poolKey({ principal, capabilities }: McpRequestContext): string {
+/** A principal with these capabilities: callers of one share what a server says to one of them. */
+export function poolKey({ principal, capabilities }: McpRequestContext): string {
   return `p:${principal}:${createHash('sha256').update(canonicalJson(capabilities)).digest('base64url')}`;
 }
 

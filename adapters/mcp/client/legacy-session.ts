@@ -20,6 +20,7 @@ import {
 } from '../frames.ts';
 import type { McpRequestContext, SessionContext } from '../request-context.ts';
 import { restored, withToken } from './progress-tokens.ts';
+import { NOT_SHARED } from './shared-session.ts';
 import type { ResponseTimeout } from './timeout.ts';
 import type { Opened, Unasked, Wire } from './transport/transport.ts';
 
@@ -56,6 +57,8 @@ export async function openSession(
   timeout: ResponseTimeout,
   /** Receives frames that the server may not send, where they belong to no call. */
   refused: (method: string, reason: string) => void = () => {},
+  /** Sessions of several clients use it: a message that names no request could be about any of them. */
+  shared = false,
 ): Promise<UpstreamSession> {
   const opened: Opened = { revision: undefined };
   const flights = new InFlightMap<string, Flight>();
@@ -111,7 +114,11 @@ export async function openSession(
 
   function unasked(frame: Notice | Request): void {
     const newest = flights.all().at(-1);
-    if (turnedAway(frame, newest?.context)) return;
+    if (turnedAway(frame, shared ? undefined : newest?.context)) return;
+    if (shared) {
+      unattributed(frame);
+      return;
+    }
     if (!isNotice(frame)) {
       const question: Request = frame;
       const asks = flights.all().findLast((flight) => flight.asks);
@@ -127,6 +134,15 @@ export async function openSession(
     const spoken = newest && !isChange(frame) && (!owner || !speaking?.listen);
     if (spoken) newest.context.notify(restoredFrame);
     else owner?.notify(restoredFrame);
+  }
+
+  function unattributed(frame: Notice | Request): void {
+    if (!isNotice(frame)) {
+      const { id, method }: Request = frame;
+      if (method === 'ping') return void speaking?.respond(id, { result: {} }).catch(() => {});
+      refused(method, NOT_SHARED);
+      speaking?.respond(id, failed(CODES.methodNotFound, `${method}: ${NOT_SHARED}`)).catch(() => {});
+    } else if (isChange(frame)) for (const listener of changes) listener(frame);
   }
 
   /**
@@ -177,7 +193,8 @@ export async function openSession(
     async call(method, params, context, timeout) {
       const id = nextId();
       const token = withToken(params, id);
-      const asks = context.era === 'legacy' || method === TASK_RESULT || MAY_ASK.some((each) => each === method);
+      const asks =
+        !shared && (context.era === 'legacy' || method === TASK_RESULT || MAY_ASK.some((each) => each === method));
       const flight = { asks, context, timeout };
       flights.begin(id, flight);
       if (flight.asks) for (const question of waiting.splice(0)) void answer(question, flight);

@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CHANGES, CODES, methodRow } from '../../../mappings/mcp.ts';
 import {
   asFault,
+  asText,
   type Deps,
   type Effect,
   Fault,
@@ -29,9 +30,12 @@ import { createTaskEras } from '../tasks/legacy-as-modern.ts';
 import { createLegacyTasks } from '../tasks/modern-as-legacy.ts';
 import { withOwnSpan } from '../trace.ts';
 import { taints, toAttributes, toEffect, toToolResult } from '../translate.ts';
+import type { UpstreamAuthDeps } from './auth/auth.ts';
+import { backgroundContext } from './background-context.ts';
 import { createEras } from './eras.ts';
+import { createKnownLists } from './known-lists.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
-import { SessionRefused } from './legacy-session.ts';
+import { type OpenedWire, SessionRefused } from './legacy-session.ts';
 import { createModernPeer } from './modern-peer.ts';
 import { createCatalogReader } from './read-catalog.ts';
 import { createResponseTimeout, type ResponseTimeout, unlessStopped } from './timeout.ts';
@@ -40,7 +44,8 @@ import { CLIENT_INFO, type Transport, transportFor } from './transport/create-tr
 import type { Opened, Unasked, Wire } from './transport/transport.ts';
 import { createWatching } from './watch-changes.ts';
 
-type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids' | 'refused'>;
+type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids' | 'refused'> &
+  Pick<UpstreamAuthDeps, 'auth'>;
 
 const POOL_IDLE_MS = 5 * 60_000;
 const FOREVER_MS = 2 ** 31 - 1;
@@ -50,12 +55,15 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   const wires = new Set<Wire>();
   const transport = kept(transportFor(name, config, deps));
   const catalog = createToolCatalog(name, deps);
-  const eras = createEras(transport, settings.era, deps.clock);
+  const eras = createEras(transport, settings, deps.clock);
   let shared: Promise<Wire> | undefined;
   /** The same connection once it is open, so that calls need not await a promise. */
   let ready: Wire | undefined;
   let count = 0;
   let closed = false;
+  /** Connections that are being opened, and programs that were not started because of the limit. */
+  let starting = 0;
+  let refusedStarts = 0;
 
   const view = createLegacyView(() => modern);
   const modern = createModernPeer(
@@ -66,7 +74,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   const legacy = createLegacyPeers(
     openWire,
     { ...CLIENT_INFO },
-    { idleMs: POOL_IDLE_MS, startMs: settings.startMs },
+    { idleMs: POOL_IDLE_MS, startMs: settings.startMs, share: settings.share },
     refused,
   );
   const legacyTasks = createLegacyTasks({
@@ -82,8 +90,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     tasks,
     observe: (method, params, outcome, context) => observe(method, params, outcome, sourceOf(legacy.keyOf(context))),
   });
+  const lists = createKnownLists({ eras, legacy, clock: deps.clock });
   legacy.onChange(noted);
-  legacy.onGone((key) => catalog.gone(sourceOf(key)) && watching.changed('tools'));
+  legacy.onGone((key) => {
+    lists.gone(key);
+    if (catalog.gone(sourceOf(key))) watching.changed('tools');
+  });
   const watching = createWatching(listenForChanges);
   const refresh = createCatalogReader({
     settings,
@@ -98,22 +110,32 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   });
 
   function noted(frame: Notice, key?: string): void {
-    if (frame.method === 'notifications/tools/list_changed') {
-      catalog.changed(transport.kind === 'stdio' ? (key ?? 'modern') : undefined);
-    }
-    watching.noted(frame);
+    const list = CHANGES.find(({ wire }) => wire === frame.method)?.list;
+    if (list === undefined) return;
+    const source = transport.kind === 'stdio' ? (key ?? 'modern') : undefined;
+    if (list === 'tools') catalog.changed(source);
+    else lists.changed(list, source);
+    watching.changed(list);
   }
 
   /** Returns when the server can no longer be listened to. An open session already receives its notifications. */
   async function listenForChanges(signal: AbortSignal): Promise<void> {
     const timeout = createResponseTimeout(signal, FOREVER_MS, FOREVER_MS);
-    const context = { ...backgroundContext(), notify: (frame: Notice) => noted(frame) };
+    const notify = (frame: Notice) => {
+      noted(frame);
+      const { notifications } = frame.params ?? {};
+      if (frame.method === ACKNOWLEDGED && isObject(notifications)) lists.announced(notifications);
+    };
+    const context = { ...backgroundContext(), notify };
     try {
       const era = await eras.own();
       if (!catalog.fresh) await refresh();
       if (era === 'modern') {
         const notifications = Object.fromEntries(CHANGES.map(({ wish }) => [wish, true]));
-        await modern.call('subscriptions/listen', { notifications }, context, timeout).finally(() => catalog.changed());
+        await modern.call('subscriptions/listen', { notifications }, context, timeout).finally(() => {
+          catalog.changed();
+          lists.announced({});
+        });
         return;
       }
       while (!signal.aborted) {
@@ -134,12 +156,20 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     return {
       ...found,
       async open(opened, unasked) {
-        const wire = await found.open(opened, unasked);
+        if (found.kind === 'stdio') requireRoom();
+        starting += 1;
+        let wire: OpenedWire;
+        try {
+          wire = await found.open(opened, unasked);
+          wires.add(wire);
+        } finally {
+          starting -= 1;
+        }
         if (closed) {
+          wires.delete(wire);
           await wire.close();
           throw new Fault('unavailable', `${name} is closed`);
         }
-        wires.add(wire);
         // A program that has exited still counts as running, and its own children keep running, until the connection is closed.
         void wire.gone
           .then(
@@ -151,6 +181,15 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
         return wire;
       },
     };
+  }
+
+  /** A program that is still starting counts as well. */
+  function requireRoom(): void {
+    const { maxChildren: most } = settings;
+    if (most === undefined || wires.size + starting < most) return;
+    refusedStarts += 1;
+    const remedy = 'end sessions, raise max_children, or let sessions share one program (share: true)';
+    throw new Fault('rate_limited', `${name} runs ${most} programs already, which is its limit here: ${remedy}`);
   }
 
   /** Reuses the connection on which the era was detected. */
@@ -256,7 +295,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   ): Promise<FrameOutcome> {
     const { session } = context;
     if (session && method === 'initialize') {
-      return { result: (await legacy.open(session, params, timeout)).about };
+      return { result: (await legacy.open(session, params, context, timeout)).about };
     }
     if (session && method.startsWith('notifications/')) {
       await legacy.notify(session, { jsonrpc: '2.0', method, ...(Object.keys(params).length > 0 && { params }) });
@@ -315,6 +354,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   return {
     name,
     pinned: true,
+    ...(config.command && { programs: () => ({ running: wires.size, refused: refusedStarts }) }),
     async list() {
       if (!catalog.fresh) await refresh();
       return catalog.skills();
@@ -357,7 +397,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
           status: 'error',
           output: null,
           error: `${name}: ${message}`,
-          code: sent ? 'outcome_unknown' : kind,
+          code: sent ? 'outcome_unknown' : asText(details?.code ?? kind),
           ...(about && open && { remote: unansweredBy(name, about) }),
         };
       }
@@ -378,7 +418,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
           transport.kind === 'stdio',
         );
         const ours = await context.tasks?.answer(method, asked);
-        return (ours ?? (await exchange(method, asked, context, signal))) as JsonObject;
+        if (ours) return ours as JsonObject;
+        const read = () => exchange(method, asked, context, signal);
+        return (await (context.mayBeKnown ? lists.answer(method, asked, context, read) : read())) as JsonObject;
       } catch (thrown) {
         return outcomeOf(thrown) as JsonObject;
       }
@@ -398,22 +440,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   };
 }
 
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const NO_REQUESTS = 'a server makes no requests in this revision';
-
-/** A context without a client to ask: for the gateway's own requests, and for callers of other protocols. */
-function backgroundContext(): McpRequestContext {
-  return {
-    // No session and no envelope: the peer adds the members that the server's era requires.
-    era: 'legacy',
-    id: 0,
-    params: {},
-    principal: '',
-    capabilities: {},
-    client: { ...CLIENT_INFO },
-    notify() {},
-    input: () => Promise.reject(new Fault('not_implemented', 'no client is connected that could answer')),
-  };
-}
 
 /** A request in no row of the table was decided without its `_meta`, which is restored here. */
 function withMeta(method: string, params: JsonObject, { params: { _meta } }: McpRequestContext): JsonObject {

@@ -3,15 +3,11 @@
  * server that cannot be reached is tried again with a growing delay.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { CHANGES } from '../../../mappings/mcp.ts';
-import type { Notice } from '../frames.ts';
 
 export interface Watching {
   /** Watches until the returned function is called. */
   watch(listener: (list: string) => void): () => void;
-  /** A notification of the server, on any connection. */
-  noted(frame: Notice): void;
-  /** A caller that listed the tools found them changed. */
+  /** The server has announced that a list changed, or a caller that listed the tools found them changed. */
   changed(list: string): void;
   close(): void;
 }
@@ -19,7 +15,7 @@ export interface Watching {
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
 
-/** `listen` returns when the server can no longer be listened to; it passes notifications to `noted`. */
+/** `listen` returns when the server can no longer be listened to; it reports what the server announces to `changed`. */
 export function createWatching(listen: (signal: AbortSignal) => Promise<void>): Watching {
   const listeners = new Set<(list: string) => void>();
   let stop: AbortController | undefined;
@@ -50,10 +46,6 @@ export function createWatching(listen: (signal: AbortSignal) => Promise<void>): 
 
   return {
     changed,
-    noted({ method }) {
-      const row = CHANGES.find(({ wire }) => wire === method);
-      if (row) changed(row.list);
-    },
     watch(onChange) {
       const listener = (list: string) => onChange(list);
       listeners.add(listener);

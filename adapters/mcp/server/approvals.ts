@@ -9,10 +9,14 @@ import {
   type Bridge,
   type Dialog,
   dialogFor,
+  isGrantable,
   isObject,
   type JsonObject,
   type Logger,
+  mayAnswer,
+  own,
   type Row,
+  type Task,
 } from '../../../src/index.ts';
 import type { Inputs, Inputted } from '../request-context.ts';
 import { type Caller, canFillForms } from './caller.ts';
@@ -32,12 +36,14 @@ export function createApprovals(bridge: Bridge, { log }: { readonly log: Logger 
       try {
         const ask = await bridge.view<AskRecord & Row>(person, 'ask', askId);
         const key = `${APPROVAL_KEY}_${askId}`;
-        const dialog = await dialogFor(bridge, { ...person, interactive: true }, ask);
-        const form = approvalForm(dialog);
-        const { inputResponses } = await input({ [key]: { method: 'elicitation/create', params: form } });
-        const answer = answerIn(inputResponses[key] as JsonObject | undefined, dialog);
-        if (!answer) return;
         const actor = { ...person, interactive: true } as const;
+        const dialog = await dialogFor(bridge, actor, ask);
+        const longer =
+          isGrantable(ask) && mayAnswer(actor, ask, await bridge.view<Task & Row>(actor, 'task', ask.task_id));
+        const form = approvalForm(dialog, longer ? GRANTS : {});
+        const { inputResponses } = await input({ [key]: { method: 'elicitation/create', params: form } });
+        const answer = answerIn(inputResponses[key] as JsonObject | undefined, dialog, longer ? GRANTS : {});
+        if (!answer) return;
         await bridge.submit({ kind: 'ask.answer', actor, body: { ask_id: askId, ...answer } });
       } catch (cause) {
         // The question was answered at another door, or the client has disconnected: its state in the log does not change.
@@ -48,14 +54,19 @@ export function createApprovals(bridge: Bridge, { log }: { readonly log: Logger 
   };
 }
 
+/** Approvals for longer than once, by what the form calls them: the same tool is then not asked about again. */
+type Grants = Readonly<Record<string, string>>;
+const GRANTS: Grants = { 'approve for this session': 'session', 'approve for 2 hours': '2h' };
+
 /** A form with the whole act, or one that offers no approval: a person cannot approve an act that is only partly shown. */
-export function approvalForm({ text, whole }: Dialog): JsonObject {
+export function approvalForm({ text, whole }: Dialog, grants: Grants = {}): JsonObject {
+  const choices = whole ? ['approve', ...Object.keys(grants), 'deny'] : [ELSEWHERE, 'deny'];
   return {
     message: `Tollbridge asks for your approval: ${text}`,
     requestedSchema: {
       type: 'object',
       properties: {
-        decision: { type: 'string', title: 'Decision', enum: whole ? ['approve', 'deny'] : [ELSEWHERE, 'deny'] },
+        decision: { type: 'string', title: 'Decision', enum: choices },
         reason: { type: 'string', title: 'Reason', description: 'For the record' },
       },
       required: ['decision'],
@@ -68,13 +79,15 @@ const ELSEWHERE = 'answer elsewhere';
 export function answerIn(
   result: JsonObject | undefined,
   { whole }: Pick<Dialog, 'whole'>,
-): { approved: boolean; reason?: string } | undefined {
+  grants: Grants = {},
+): { approved: boolean; reason?: string; for?: string } | undefined {
   if (!result) return undefined;
   const content = isObject(result.content) ? result.content : {};
   const reason = typeof content.reason === 'string' && content.reason !== '' ? content.reason : undefined;
   if (!whole && !(result.action === 'accept' && content.decision === 'deny')) return undefined;
-  if (result.action === 'accept' && content.decision === 'approve')
-    return { approved: true, ...(reason && { reason }) };
+  const longer = typeof content.decision === 'string' ? own(grants, content.decision) : undefined;
+  if (result.action === 'accept' && (content.decision === 'approve' || longer !== undefined))
+    return { approved: true, ...(reason && { reason }), ...(longer && { for: longer }) };
   if (result.action === 'accept') return { approved: false, reason: reason ?? 'denied by the person at the client' };
   return { approved: false, reason: result.action === 'decline' ? 'declined at the client' : 'the form was put away' };
 }

@@ -20,6 +20,8 @@ interface Asker {
   /** Copies of arguments in headers. Undefined over transports without headers. */
   readonly headers: Readonly<Record<string, string>> | undefined;
   readonly trace?: TraceMembers;
+  /** A list may be answered with what is known of the server: it is one of many at this address. */
+  readonly mayBeKnown?: boolean;
   notify(notice: Notice): void;
   /** Ends the request as if its client had canceled it. */
   giveUp?(): void;
@@ -55,4 +57,8 @@ export function personOf(actor: Actor): Actor | undefined {
 export function canFillForms({ elicitation }: JsonObject): boolean {
   if (!isObject(elicitation)) return false;
   return Object.keys(elicitation).length === 0 || (elicitation as JsonObject).form !== undefined;
+}
+
+export function canOpenPages({ elicitation }: JsonObject): boolean {
+  return isObject(elicitation) && (elicitation as JsonObject).url !== undefined;
 }

@@ -22,6 +22,7 @@ import {
   type Skill,
 } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
+import { SIGN_IN, SIGN_IN_REQUIRED } from '../client/auth/sign-in-required.ts';
 import type { McpSettings } from '../config.ts';
 import { clientFrameTrouble } from '../frame-rules.ts';
 import { type FrameOutcome, failed, type Id, type Notice, outcomeOf, type Request } from '../frames.ts';
@@ -34,7 +35,7 @@ import { traceInMeta } from '../trace.ts';
 import { isPlainName, refused, toWireOutcome } from '../translate.ts';
 import { createApprovals } from './approvals.ts';
 import type { CallTask, CallTasks } from './call-tasks.ts';
-import { type Caller, type LegacyCaller, scopeOf } from './caller.ts';
+import { type Caller, canOpenPages, type LegacyCaller, scopeOf } from './caller.ts';
 import { createOwnChanges } from './own-changes.ts';
 import { createRefuse, type Refuse } from './refused-frames.ts';
 import { shownTools } from './shown-tools.ts';
@@ -220,6 +221,12 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       return await attempt(calling);
     } catch (thrown) {
       const fault = asFault(thrown);
+      if (fault.details?.code === SIGN_IN_REQUIRED && canOpenPages(caller.capabilities)) {
+        // The gateway's tool asks the person at the client; the call that needed it goes on afterwards.
+        const signedIn = await attempt({ ...calling, tool: SIGN_IN, args: {} }).catch(unable);
+        if ('error' in signedIn || signedIn.result.isError === true) return signedIn;
+        return await attempt(calling).catch(unable);
+      }
       if (fault.kind !== 'not_found') return unable(fault);
       // The tool may be new, or exist for this session only: the server is asked for its list once.
       const context = contextFor(request, caller, running);
@@ -392,6 +399,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       client: caller.client,
       session: caller.session,
       keptIn,
+      mayBeKnown: caller.mayBeKnown,
       trace: caller.trace ?? traceInMeta(params),
       notify: running.notify,
       input: running.input,

@@ -3,6 +3,7 @@
  * References inside the document are resolved; one that leads outside, or back to itself, stands for any value.
  */
 import { asText, type Effect, isObject, type Json, type JsonObject, own } from '../../../src/index.ts';
+import { type Body, bodyAmong } from './body.ts';
 
 export interface Parameter {
   /** The name of the argument. */
@@ -17,7 +18,7 @@ export interface Operation {
   readonly path: string;
   readonly effect: Effect;
   readonly parameters: readonly Parameter[];
-  readonly hasBody: boolean;
+  readonly body: Pick<Body, 'kind' | 'type'> | undefined;
   readonly inputSchema: JsonObject;
 }
 
@@ -104,7 +105,7 @@ function operationOf(
     path,
     effect,
     parameters,
-    hasBody: body !== undefined,
+    body: body && { kind: body.kind, type: body.type },
     inputSchema: { type: 'object', properties, ...(required.length > 0 && { required }), additionalProperties: false },
   };
 }
@@ -113,13 +114,14 @@ function isSame(a: Json, b: Json): boolean {
   return isObject(a) && isObject(b) && a.name === b.name && a.in === b.in;
 }
 
-/** Only JSON bodies are built. */
-function bodyOf(document: JsonObject, operation: JsonObject): { schema: JsonObject; required: boolean } | undefined {
+function bodyOf(document: JsonObject, operation: JsonObject): (Body & { readonly required: boolean }) | undefined {
   const body = resolved(document, operation.requestBody ?? null);
   if (!isObject(body)) return undefined;
-  const content = Object.entries(objectAt(body, 'content')).find(([type]) => /^application\/(.+\+)?json\b/.test(type));
-  if (!content || !isObject(content[1])) return undefined;
-  return { schema: schemaOf(document, content[1].schema ?? {}), required: body.required === true };
+  const schemas = Object.entries(objectAt(body, 'content')).map(
+    ([type, content]) => [type, schemaOf(document, (isObject(content) && content.schema) || {})] as const,
+  );
+  const found = bodyAmong(Object.fromEntries(schemas));
+  return found && { ...found, required: body.required === true };
 }
 
 function schemaOf(document: JsonObject, schema: Json): JsonObject {

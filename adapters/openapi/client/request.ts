@@ -1,12 +1,13 @@
 /** A request from the decided arguments of a call. Pure; throws a fault for arguments that would reach another address. */
-import { asText, Fault, isObject, type Json, type JsonObject, own } from '../../../src/index.ts';
+import { asText, Fault, type Json, type JsonObject, own } from '../../../src/index.ts';
+import { plain, type Written, writeBody } from './body.ts';
 import type { Operation } from './operations.ts';
 
 export interface Built {
   readonly url: string;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | undefined;
+  readonly body: Written | undefined;
 }
 
 export function requestFor(base: string, operation: Operation, args: JsonObject): Built {
@@ -26,12 +27,8 @@ export function requestFor(base: string, operation: Operation, args: JsonObject)
   // The path is joined as text, so nothing an argument says can lead away from the configured address.
   if (!url.href.startsWith(`${base.replace(/\/+$/, '')}/`))
     throw new Fault('invalid_request', 'the path leads elsewhere');
-  const body = operation.hasBody && args.body !== undefined ? JSON.stringify(args.body) : undefined;
+  const body = operation.body && args.body !== undefined ? writeBody(operation.body, args.body) : undefined;
   return { url: url.href, method: operation.method, headers: Object.fromEntries(headers), body };
-}
-
-function plain(value: Json): string {
-  return isObject(value) || Array.isArray(value) ? JSON.stringify(value) : String(value);
 }
 
 /** A segment of dots is resolved by every URL parser, encoded or not. */

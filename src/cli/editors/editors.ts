@@ -18,6 +18,8 @@ export interface Editor {
   readonly title: string;
   /** Everywhere it keeps such commands. A new entry is added to the first list. */
   lists(location: EditorLocation): readonly [CommandList, ...CommandList[]];
+  /** Where it also starts agents from, without naming them in a file. */
+  readonly unlisted?: string;
   /** What the user has to do before the change takes effect. */
   readonly next: string;
 }
@@ -55,6 +57,7 @@ export const EDITORS: readonly Editor[] = [
     name: 'jetbrains',
     title: 'JetBrains IDEs',
     lists: ({ home }) => [{ ...AGENTS, file: join(home, '.jetbrains', 'acp.json') }],
+    unlisted: 'the ACP registry and those the IDE brings along',
     next: 'open a new chat with the agent in AI Chat',
   },
   {
@@ -65,8 +68,11 @@ export const EDITORS: readonly Editor[] = [
       const folder = (file: string) => join(location.cwd, '.vscode', file);
       const servers = (file: string, ...path: readonly string[]) => ({ file, path, speaks: 'mcp' as const });
       return [
-        // An extension that is an ACP client keeps its agents here.
+        // Extensions that are ACP clients keep their agents under one of these names.
         { file: user('settings.json'), path: ['acp.agents'], speaks: 'acp' },
+        { file: folder('settings.json'), path: ['acp.agents'], speaks: 'acp' },
+        { ...AGENTS, file: user('settings.json') },
+        { ...AGENTS, file: folder('settings.json') },
         servers(user('mcp.json'), 'servers'),
         servers(folder('mcp.json'), 'servers'),
         // Before it had a file of its own, the list was a setting; such settings are still read.
@@ -74,6 +80,7 @@ export const EDITORS: readonly Editor[] = [
         servers(folder('settings.json'), 'mcp', 'servers'),
       ];
     },
+    unlisted: 'an extension itself, such as the defaults of ACP Client,',
     next: 'connect to the agent, or start the server, again in VS Code',
   },
   {

@@ -50,10 +50,12 @@ export interface Wrapping {
   /** The command that starts tollbridge. */
   readonly ours: Words;
   readonly names: ServerNames;
+  /** The command that adds to this editor, as it is typed. */
+  readonly init: string;
 }
 
 /** Wraps every command, and every server at an address. */
-export function wrap(text: string, list: ListIn, { ours, names }: Wrapping): Edit {
+export function wrap(text: string, list: ListIn, { ours, names, init }: Wrapping): Edit {
   const { speaks } = list;
   return editEach(text, list, ({ entry, value, words }, text, path) => {
     if (words) {
@@ -62,7 +64,7 @@ export function wrap(text: string, list: ListIn, { ours, names }: Wrapping): Edi
       return { before: words, after, text: reword(text, path, words, after) };
     }
     const type = findNodeAtLocation(value, ['type'])?.value as unknown;
-    if (speaks === 'acp' && (type === 'registry' || type === 'extension')) return withoutCommand(entry, type);
+    if (speaks === 'acp' && (type === 'registry' || type === 'extension')) return withoutCommand(entry, type, init);
     const remote = speaks === 'mcp' ? remoteIn(value) : undefined;
     if (remote === undefined || typeof remote === 'string') return remote ?? 'it starts no command';
     const after = remoteWords(ours, names.of(entry, [remote.url]), remote);

@@ -48,6 +48,12 @@ export async function call<T>(path: string, init: RequestInit & { json?: unknown
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
+/** The beginning of a text; undefined where it is not shown to this session. */
+export async function textAt(path: string, most: number): Promise<string | undefined> {
+  const response = await fetch(path, { redirect: 'error', headers: { ...headers(), range: `bytes=0-${most - 1}` } });
+  return response.ok ? (await response.text()).slice(0, most) : undefined;
+}
+
 export async function failure(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => ({}))) as { error?: Record<string, unknown> };
   const { code, message, details } = body.error ?? {};
@@ -60,7 +66,33 @@ export async function failure(response: Response): Promise<ApiError> {
   );
 }
 
-export async function signIn(how: { code: string } | { key: string }): Promise<Me> {
+/** What a provider's answer needs and is in no address. Only this tab has it, until it is used. */
+const BINDING = 'tollbridge-console-oidc';
+
+/** Goes to the provider; the page comes back as `/sign-in?code=…`. */
+export async function beginOidc(): Promise<void> {
+  const { location: to, binding } = await call<{ location: string; binding: string }>('/console/oidc', { json: {} });
+  sessionStorage.setItem(BINDING, binding);
+  location.assign(to);
+}
+
+/** The provider's answer in the address, if that is how the page was opened. */
+export function oidcAnswer(query: URLSearchParams): SignInHow | undefined {
+  const [code, state, iss] = ['code', 'state', 'iss'].map((name) => query.get(name) ?? undefined);
+  if (!code || !state) return undefined;
+  const binding = sessionStorage.getItem(BINDING) ?? '';
+  sessionStorage.removeItem(BINDING);
+  return { oidc: { code, state, binding, ...(iss && { iss }) } };
+}
+
+export type SignInHow =
+  | { readonly code: string }
+  | { readonly key: string }
+  | {
+      readonly oidc: { readonly code: string; readonly state: string; readonly binding: string; readonly iss?: string };
+    };
+
+export async function signIn(how: SignInHow): Promise<Me> {
   const { proof, ...me } = await call<Me & { proof: string }>('/console/session', { json: how });
   localStorage.setItem(PROOF, proof);
   return me;

@@ -1,6 +1,7 @@
 /** The checks of one receipt, each by itself, with the code of examples/verify and the browser's own cryptography. */
-import { canonical, keysIn, root, sha, signed, text } from '../../../examples/verify/verify.js';
+import { canonical, keysIn, linesOf, root, sha, signed, text } from '../../../examples/verify/verify.js';
 import { bag, type LogEvent, str } from './rows.ts';
+import { type Head, type Inclusion, isIncluded } from './tree.ts';
 
 export interface Check {
   readonly name: string;
@@ -19,11 +20,28 @@ export interface Material {
   readonly others: readonly Bag[];
   readonly events: readonly LogEvent[] | undefined;
   readonly schema: Bag | undefined;
+  /** The signed head of the tree of receipts, and the proof that this receipt is in it. */
+  readonly tree: { readonly head: Head; readonly inclusion: Inclusion } | undefined;
+  /** Files of another gateway's export, where a person has chosen some. */
+  readonly other: OtherExport | undefined;
+}
+
+export interface OtherExport {
+  readonly receipts: string;
+  readonly keys: string;
 }
 
 const utf8 = new TextEncoder();
 
-export async function checksOf({ text: json, keys, others, events, schema }: Material): Promise<readonly Check[]> {
+export async function checksOf({
+  text: json,
+  keys,
+  others,
+  events,
+  schema,
+  tree,
+  other,
+}: Material): Promise<readonly Check[]> {
   let receipt: Bag;
   try {
     receipt = JSON.parse(json);
@@ -44,7 +62,8 @@ export async function checksOf({ text: json, keys, others, events, schema }: Mat
     chainCheck(receipt, others),
     logCheck(receipt, String(stated), others),
     await eventsCheck(receipt, events),
-    linksCheck(receipt),
+    await treeCheck(hash, tree, keys),
+    await linksCheck(receipt, other),
   ];
 }
 
@@ -107,15 +126,12 @@ function chainCheck(receipt: Bag, others: readonly Bag[]): Check {
   return unknown('Chain', `the receipt before it (${str(before).slice(0, 23)}…) is not among those you can see`);
 }
 
-/**
- * Whether the log holds this very receipt. The signed head of the tree over all receipts needs every receipt, which this reader may
- * not see: `tollbridge verify all` checks it, and the row says so.
- */
+/** Whether the log holds this very receipt, among those that this reader may see. */
 function logCheck(receipt: Bag, stated: string, others: readonly Bag[]): Check {
   const same = others.find((other) => other.receipt_id === receipt.receipt_id);
   if (!same) return unknown('Log', 'the log has no receipt of this id that you can see');
   return str(bag(same.chain).receipt_hash) === stated
-    ? ok('Log', 'the log holds this receipt with this hash (the signed tree over all receipts: tollbridge verify all)')
+    ? ok('Log', 'the log holds this receipt with this hash')
     : bad('Log', 'the log holds this receipt with another hash');
 }
 
@@ -137,14 +153,91 @@ async function eventsCheck(receipt: Bag, events: readonly LogEvent[] | undefined
       );
 }
 
-function linksCheck(receipt: Bag): Check {
+/** Whether the signed tree over all receipts holds this one: the head is signed, and the path leads from the receipt to its root. */
+async function treeCheck(hash: string, tree: Material['tree'], keys: string): Promise<Check> {
+  if (!tree) return unknown('Tree', 'there is no proof of its place in the tree of all receipts');
+  const { head, inclusion } = tree;
+  const wrong = await headTrouble(head, keys);
+  if (wrong) return bad('Tree', wrong);
+  return (await isIncluded(hash, inclusion, head.root)) && inclusion.size === head.size
+    ? ok(
+        'Tree',
+        `receipt ${inclusion.index + 1} of the ${head.size} in the signed tree, root ${head.root.slice(0, 23)}…`,
+      )
+    : bad('Tree', `the signed tree of ${head.size} receipts does not hold this one`);
+}
+
+/** Why a head of the tree is not what the gateway's key signed; undefined when it is. */
+export async function headTrouble({ signature, ...head }: Head, keys: string): Promise<string | undefined> {
+  try {
+    await signed(
+      { ...head, object: 'receipt_tree_head' },
+      signature,
+      keysIn({ 'keys.json': keys }, []),
+      'the tree head',
+    );
+    return undefined;
+  } catch (thrown) {
+    return (thrown as Error).message || 'the tree head is not what was signed';
+  }
+}
+
+/** Receipts of other gateways that this one names. A claim of this side alone is not enough: the other's document has to hold. */
+async function linksCheck(receipt: Bag, other: OtherExport | undefined): Promise<Check> {
   const links = bag(receipt.metadata).linked_receipts;
   if (!Array.isArray(links) || links.length === 0) return ok('Links', 'no receipt of another gateway is named');
-  const words = links.map(
-    (link) => `${str(bag(link).receipt_id) || str(bag(link).task_id)} (${str(bag(link).checked) || 'claimed'})`,
-  );
-  const wrong = links.some((link) => bag(link).checked === 'invalid');
-  return wrong
-    ? bad('Links', words.join(', '))
-    : unknown('Links', `named, to be checked against the other gateway's export: ${words.join(', ')}`);
+  const named = links.map(bag);
+  if (named.some(({ checked }) => checked === 'invalid'))
+    return bad('Links', 'a linked receipt was not valid when it came');
+  const words = named.map((link) => `${str(link.receipt_id) || str(link.task_id)} (${str(link.checked) || 'claimed'})`);
+  if (!other) return unknown('Links', `named, to be checked against the other gateway's export: ${words.join(', ')}`);
+  const theirs = await receiptsIn(other);
+  const found: string[] = [];
+  for (const link of named) {
+    const callee =
+      theirs.get(str(link.receipt_id)) ?? [...theirs.values()].find((one) => one.task === str(link.task_id));
+    if (!callee)
+      return unknown('Links', `${str(link.receipt_id) || str(link.task_id)} is not among the receipts given`);
+    if (callee.trouble) return bad('Links', callee.trouble);
+    const same = link.receipt_hash === undefined || link.receipt_hash === null || link.receipt_hash === callee.hash;
+    const task = bag(receipt.identifiers).task_id;
+    const back = callee.links.some(
+      (one) => one.task_id === task && (!link.event_hash || one.event_hash === link.event_hash),
+    );
+    if (!same) return bad('Links', `${callee.id} has another hash than the one named here`);
+    if (!back) return bad('Links', `${callee.id} does not name this task`);
+    found.push(callee.id);
+  }
+  return ok('Links', `signed by the other gateway, and each names the other: ${found.join(', ')}`);
+}
+
+interface OtherReceipt {
+  readonly id: string;
+  readonly task: string;
+  readonly hash: string;
+  readonly links: readonly Bag[];
+  readonly trouble: string | undefined;
+}
+
+async function receiptsIn({ receipts, keys }: OtherExport): Promise<ReadonlyMap<string, OtherReceipt>> {
+  const known = keysIn({ 'keys.json': keys }, []);
+  const found = new Map<string, OtherReceipt>();
+  for (const line of linesOf(receipts)) {
+    const { signatures, chain, ...rest } = JSON.parse(line) as Bag;
+    const [signature] = (Array.isArray(signatures) ? signatures : []) as { key_id: string; signature: string }[];
+    const { receipt_hash: stated, ...link } = bag(chain);
+    const id = str(rest.receipt_id);
+    let trouble: string | undefined;
+    let hash = '';
+    try {
+      hash = await signed({ ...rest, chain: link }, signature, known, id);
+      if (hash !== stated) trouble = `${id} states another hash than it has`;
+    } catch (thrown) {
+      trouble = (thrown as Error).message;
+    }
+    const links = bag(rest.metadata).linked_receipts;
+    const task = str(bag(rest.identifiers).task_id);
+    found.set(id, { id, task, hash, trouble, links: Array.isArray(links) ? links.map(bag) : [] });
+  }
+  return found;
 }

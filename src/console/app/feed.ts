@@ -4,7 +4,7 @@
  */
 import { useEffect, useReducer } from 'preact/hooks';
 import { call } from './api.ts';
-import { cursorAt, type EventRow, type LogEvent, positionOf, toRow } from './rows.ts';
+import { cursorAt, type EventRow, type GrowingRows, type LogEvent, positionOf, toRow } from './rows.ts';
 import { follow } from './stream.ts';
 
 export type FeedState = 'opening' | 'live' | 'waiting' | 'over';
@@ -13,14 +13,12 @@ const FIRST = 5000;
 /** Older rows are dropped beyond this; the log still has them. */
 const MOST = 120_000;
 
-export interface Feed {
-  readonly rows: readonly EventRow[];
+export interface Feed extends GrowingRows {
   /** Grows with each change: views that filter remember how far they have read. */
   readonly version: number;
-  /** Changes when rows were added or dropped at the beginning: views that filter read from the beginning again. */
-  readonly epoch: number;
   readonly state: FeedState;
   readonly mayHaveOlder: boolean;
+  readonly readingOlder: boolean;
 }
 
 type Listener = () => void;
@@ -35,6 +33,8 @@ class Live implements Feed {
   private readonly each = new Set<(events: readonly LogEvent[]) => void>();
   private stop: AbortController | undefined;
   private scheduled = false;
+  /** Older rows are being read. Twice at once would add them twice. */
+  readingOlder = false;
 
   async start(): Promise<void> {
     this.stop?.abort();
@@ -65,8 +65,10 @@ class Live implements Feed {
   /** Reads up to this many rows from before the first one. */
   async older(count: number): Promise<void> {
     const first = this.rows[0];
-    if (!first || !this.mayHaveOlder) return;
-    const from = positionOf(first.id) - count;
+    if (!first || !this.mayHaveOlder || this.readingOlder) return;
+    this.readingOlder = true;
+    this.changed();
+    const from = positionOf(first.id) - 1 - count;
     const stop = new AbortController();
     const found: EventRow[] = [];
     await follow({
@@ -78,6 +80,9 @@ class Live implements Feed {
         if ((events.at(-1)?.id ?? '') >= first.id) stop.abort();
       },
     });
+    this.readingOlder = false;
+    // The list may have been dropped and begun again meanwhile.
+    if (this.rows[0] !== first) return this.changed();
     this.rows = [...found, ...this.rows];
     this.mayHaveOlder = from > 0;
     this.epoch += 1;

@@ -1,6 +1,5 @@
-/** Filters of the activity list, read from the address. A filtered list is extended as rows come and never computed twice. Pure. */
-import type { Feed } from './feed.ts';
-import type { EventRow } from './rows.ts';
+/** Filters of the activity list, read from the address. A filtered list and the choices of a filter are extended as rows come: each row is read once. Pure. */
+import type { EventRow, GrowingRows } from './rows.ts';
 
 export const FILTERS = [
   'group',
@@ -26,9 +25,11 @@ export function wantedBy(query: URLSearchParams): Wanted {
   });
   const text = (query.get('text') ?? '').toLowerCase();
   const since = Number(query.get('since') ?? 0);
+  const caller = query.get('caller') ?? '';
   return (row) =>
     fixed.every(([name, value]) => row[name] === value) &&
     (since === 0 || row.at >= since) &&
+    (caller === '' || (row.agent || row.person) === caller) &&
     (text === '' ||
       `${row.text} ${row.word} ${row.tool} ${row.person} ${row.agent} ${row.rule}`.toLowerCase().includes(text));
 }
@@ -41,12 +42,34 @@ export interface Filtered {
 }
 
 /** Reads on from where it stopped, unless the filter or the beginning of the feed changed. */
-export function extend(before: Filtered | undefined, feed: Feed, key: string, wanted: Wanted): Filtered {
+export function extend(before: Filtered | undefined, feed: GrowingRows, key: string, wanted: Wanted): Filtered {
   const same = before && before.key === key && before.epoch === feed.epoch;
   const kept: Filtered = same ? before : { key, epoch: feed.epoch, read: 0, rows: [] };
   for (; kept.read < feed.rows.length; kept.read += 1) {
     const row = feed.rows[kept.read] as EventRow;
     if (wanted(row)) kept.rows.push(row);
+  }
+  return kept;
+}
+
+/** The values that rows have for each filter, read from the rows themselves. */
+export interface Choices {
+  readonly epoch: number;
+  read: number;
+  readonly found: ReadonlyMap<FilterName, Set<string>>;
+}
+
+/** More choices than these are typed as text. */
+const MOST_CHOICES = 200;
+
+export function extendChoices(before: Choices | undefined, feed: GrowingRows, names: readonly FilterName[]): Choices {
+  const kept: Choices =
+    before && before.epoch === feed.epoch
+      ? before
+      : { epoch: feed.epoch, read: 0, found: new Map(names.map((name) => [name, new Set<string>()])) };
+  for (; kept.read < feed.rows.length; kept.read += 1) {
+    const row = feed.rows[kept.read] as EventRow;
+    for (const [name, values] of kept.found) if (row[name] && values.size < MOST_CHOICES) values.add(row[name]);
   }
   return kept;
 }

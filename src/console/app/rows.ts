@@ -15,6 +15,7 @@ export interface LogEvent {
   readonly replayed?: boolean;
   readonly payload: Readonly<Record<string, unknown>>;
   readonly ext?: Readonly<Record<string, unknown>>;
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 export type Group = 'act' | 'decision' | 'approval' | 'message' | 'task' | 'proof' | 'system';
@@ -39,7 +40,16 @@ export interface EventRow {
   readonly rule: string;
   readonly session: string;
   readonly task: string;
-  readonly ms: number;
+  /** The call it belongs to, of events that begin, release or end one. */
+  readonly call: string;
+  readonly usd: number;
+}
+
+/** Rows that are added at the end. */
+export interface GrowingRows {
+  readonly rows: readonly EventRow[];
+  /** Changes when rows were added or dropped at the beginning: views that filter or count read from the beginning again. */
+  readonly epoch: number;
 }
 
 type Bag = Readonly<Record<string, unknown>>;
@@ -78,14 +88,27 @@ export function str(value: unknown): string {
   return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '';
 }
 
+/** Who made the calls that have not ended: the event that ends one does not say it again. */
+const callers = new Map<string, string>();
+function callerOf(event: LogEvent, call: string): string {
+  const actor = str(event.actor);
+  if (call === '' || actor === '') return actor || (callers.get(call) ?? '');
+  if (event.event === 'tool.requested') {
+    if (callers.size > 20_000) callers.clear();
+    callers.set(call, same(actor));
+  }
+  return actor;
+}
+
 export function toRow(event: LogEvent): EventRow {
   const { payload } = event;
+  const call = event.event.startsWith('tool.') ? same(payload.tool_call_id) : '';
   const action = bag(payload.action);
   const decision = bag(payload.decision);
   const ask = bag(payload.ask);
   const about = bag(ask.action);
   const actor = bag(action.actor);
-  const proposer = str(actor.id) || str(about.actor) || str(event.actor);
+  const proposer = str(actor.id) || str(about.actor) || callerOf(event, call);
   const agent = str(bag(payload.task).agent) || str(payload.agent) || (isAgent(proposer) ? proposer : '');
   const said = words(event, { payload, action, decision, ask });
   return {
@@ -107,8 +130,15 @@ export function toRow(event: LogEvent): EventRow {
     rule: same(str(decision.rule_id) || str(payload.rule_id) || str(ask.rule_id)),
     session: same(event.session_id),
     task: same(event.task_id),
-    ms: 0,
+    call,
+    usd: usdIn(payload) + usdIn(bag(action.cost)),
   };
+}
+
+/** Money in a report of usage, or in the cost of an act. */
+export function usdIn({ usd, cost_usd, usd_micros }: Bag): number {
+  const amount = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : 0);
+  return amount(usd) + amount(cost_usd) + amount(usd_micros) / 1e6;
 }
 
 function isAgent(id: string): boolean {

@@ -45,7 +45,7 @@ export function Shell() {
   useEffect(() => {
     onSessionEnd(() => setMe(undefined));
     // A link with a code in it starts a new session, also where another user is signed in.
-    if (route.page === 'sign-in' && location.hash.length > 1) return setMe(undefined);
+    if (route.page === 'sign-in' && (location.hash.length > 1 || route.query.has('state'))) return setMe(undefined);
     whoAmI().then(setMe, setTrouble);
   }, []);
 

@@ -1,7 +1,7 @@
 /** Small parts that every page uses. Text from agents, tools and files passes `visibleText` before it is drawn, and is drawn as text. */
 import { type ComponentChildren, h, type VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Markup } from '../../inbox/question-markup.ts';
+import { lineKind, type Markup } from '../../inbox/question-markup.ts';
 import { visibleLine, visibleText } from '../../model/values/visible-text.ts';
 
 export function Badge({ tone = '', children }: { readonly tone?: string; readonly children: ComponentChildren }) {
@@ -34,6 +34,28 @@ export function Block({ text, class: name = '' }: { readonly text: string; reado
 
 export function Json({ value }: { readonly value: unknown }) {
   return <Block text={JSON.stringify(value, undefined, 2) ?? 'null'} class="json" />;
+}
+
+/** Lines of a change, each marked as added, removed or kept. */
+export function Diff({ text }: { readonly text: string }) {
+  const [most, setMost] = useState(400);
+  const lines = text.split('\n');
+  return (
+    <>
+      <pre class="diff" tabIndex={0}>
+        {lines.slice(0, most).map((line, at) => (
+          <span key={String(at)} class={lineKind(line)}>
+            {`${at === 0 ? '' : '\n'}${visibleText(line.slice(0, 5000))}`}
+          </span>
+        ))}
+      </pre>
+      {lines.length > most && (
+        <button type="button" class="quiet" onClick={() => setMost(most + 2000)}>
+          Show more of {lines.length.toLocaleString('en')} lines
+        </button>
+      )}
+    </>
+  );
 }
 
 /** The parts of a question, as the page of a decision link has them too. */

@@ -10,8 +10,8 @@ interface VirtualProps {
   /** Draws row `at`, counted from the top. */
   readonly row: (at: number, style: { top: string }) => ComponentChildren;
   readonly label: string;
-  /** Rows are added on top: what is in sight stays in sight. */
-  readonly growsOnTop?: boolean;
+  /** Rows are added on top, and what is in sight stays in sight; not where this changes, because then the list is another one. */
+  readonly growsOnTop?: string | undefined;
   readonly onEnd?: () => void;
 }
 
@@ -19,7 +19,7 @@ export function Virtual({ count, row, label, growsOnTop, onEnd }: VirtualProps) 
   const box = useRef<HTMLElement>(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
-  const before = useRef(count);
+  const before = useRef({ count, growsOnTop });
 
   useLayoutEffect(() => {
     const element = box.current;
@@ -32,11 +32,11 @@ export function Virtual({ count, row, label, growsOnTop, onEnd }: VirtualProps) 
   }, []);
 
   useLayoutEffect(() => {
-    const added = count - before.current;
-    before.current = count;
+    const added = growsOnTop === before.current.growsOnTop ? count - before.current.count : 0;
+    before.current = { count, growsOnTop };
     const element = box.current;
-    if (growsOnTop && element && added > 0 && element.scrollTop > ROW) element.scrollTop += added * ROW;
-  }, [count]);
+    if (growsOnTop !== undefined && element && added > 0 && element.scrollTop > ROW) element.scrollTop += added * ROW;
+  }, [count, growsOnTop]);
 
   const first = Math.max(0, Math.floor(top / ROW) - SPARE);
   const last = Math.min(count, Math.ceil((top + height) / ROW) + SPARE);

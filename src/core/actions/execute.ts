@@ -166,7 +166,8 @@ export function createActs(deps: ActsDeps): Acts {
     const found =
       effect || passed || !proposed.tool
         ? undefined
-        : (tools.known(options.tool, proposed) ?? (await tools.find(proposed.tool, proposed.server, task.session_id)));
+        : (tools.known(options.actor, options.tool, proposed) ??
+          (await tools.find(options.actor, proposed.tool, proposed.server, task.session_id)));
     if (!effect && !passed && !found) throw new Fault('not_found', `no tool ${proposed.tool ?? ''} is mounted`);
     const held = owned(proposed);
     held.tool_call_id = callId;
@@ -248,11 +249,14 @@ export function createActs(deps: ActsDeps): Acts {
   }
 
   /** A request in its server's protocol that no mapping table covers: forwarded as it was decided on. */
-  function passing({ kind, tool: method, server }: ProposedAction, { context }: RuleOptions): HeldEffect | undefined {
+  function passing(
+    { kind, tool: method, server }: ProposedAction,
+    { actor, context }: RuleOptions,
+  ): HeldEffect | undefined {
     if (kind !== 'extension' || !method || !server) return undefined;
     tools.requirePassing(server);
     return async (params, signal) => {
-      const output = await tools.pass(server, { method, params }, signal, context);
+      const output = await tools.pass(actor, server, { method, params }, signal, context);
       const taint = tools.taints(server, { method, params }) && { taint: { server, what: method } };
       if (!Object.hasOwn(output, 'error')) return { status: 'ok', output, ...taint };
       return { status: 'error', output, error: `${server} answered ${method} with an error`, ...taint };

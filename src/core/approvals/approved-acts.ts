@@ -228,7 +228,7 @@ export function createApprovedActs(deps: AuthorizerDeps) {
   /** Why the tool that would run is not the approved one; undefined when it is. */
   async function driftOf(action: Action, mounted: boolean): Promise<string | undefined> {
     if (!action.definition || !action.tool || action.evidence !== 'held') return undefined;
-    const found = await tools.find(action.tool, action.server, action.session_id);
+    const found = await tools.find(action.actor, action.tool, action.server, action.session_id);
     // Not a mounted tool: the caller supplied the effect itself.
     if (!found && !mounted) return undefined;
     if (!found) return `${action.tool} is no longer there to do what was approved`;

@@ -9,13 +9,14 @@ import type { Session } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import type { Row } from '../../ports/index.ts';
 import { accepted, type Context, type Handlers, type Received } from '../context.ts';
+import { type ServingDeps, serving } from './session-opening.ts';
 import { sessionLocation } from './transcript.ts';
 import { completeSession } from './views.ts';
 
 /** The member of a session's metadata that is true while its opening is not decided. Clients cannot write it. */
 export const PENDING = 'opening_pending';
 
-export interface AskedSessionDeps extends Context {
+export interface AskedSessionDeps extends Context, ServingDeps {
   readonly create: Handlers['session.create'];
   readonly close: Handlers['session.close'];
   /** Submits work in a new session without asking policy whether the session may be opened. */
@@ -66,7 +67,7 @@ export function createAskedSession(deps: AskedSessionDeps): Handlers['session.cr
         throw new Fault('policy_violation', decision?.reason ?? 'it was not approved', { details });
       }
       await end('the session may be opened');
-      await opened(session_id, actor.id);
+      await opened(session_id, command);
       return session_id;
     } catch (cause) {
       await end('the session was not opened').catch(() => {});
@@ -75,7 +76,7 @@ export function createAskedSession(deps: AskedSessionDeps): Handlers['session.cr
     }
   }
 
-  async function opened(id: string, by: string): Promise<void> {
+  async function opened(id: string, { actor, body }: Received<'session.create'>): Promise<void> {
     await log.commit({
       reads: [{ object: 'session', id }],
       decide(at) {
@@ -84,8 +85,8 @@ export function createAskedSession(deps: AskedSessionDeps): Handlers['session.cr
         const event: EventDraft = {
           ...sessionLocation(id, session.workspace_id),
           event: 'vendor.tollbridge.resource_updated',
-          actor: by,
-          payload: { resource: { ...session, metadata } },
+          actor: actor.id,
+          payload: { resource: { ...session, metadata: { ...metadata, ...serving(deps, body.agent) } } },
         };
         return { events: [event] };
       },

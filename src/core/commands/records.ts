@@ -227,7 +227,7 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       await log.commit({ decide: () => ({ events: passes ? [decided, carried] : [decided] }) });
       if (!passes || !body.server) return accepted('passthrough', session ?? task, false, { decision });
       const request = { method: body.method, params: body.params ?? {} };
-      const details = await deps.tools.pass(body.server, request, command.signal ?? NEVER, command.context);
+      const details = await deps.tools.pass(actor, body.server, request, command.signal ?? NEVER, command.context);
       const over = excess(details, deps.resultLimits);
       if (over)
         throw new Fault('payload_too_large', `the answer of ${body.server} was not passed on: it holds ${over}`);

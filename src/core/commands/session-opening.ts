@@ -5,11 +5,42 @@ import { Fault } from '../../model/faults.ts';
 import type { Session } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { AutonomyTier } from '../../model/words.ts';
-import type { Unit } from '../../ports/index.ts';
+import type { AgentBackend, Unit } from '../../ports/index.ts';
 import type { Access } from '../access.ts';
 import { decidedEvent, type Gate } from '../actions/gate.ts';
 import { type Context, orEarlier } from '../context.ts';
 import { sessionLocation } from './transcript.ts';
+
+/** The member of a session's metadata that says which agent it is with, and in which process. Clients cannot write it. */
+const SERVED = 'served';
+
+export interface Served {
+  readonly agent: string;
+  readonly instance: string;
+}
+
+/** What knows the agents of this process, and its name as long as others can check that it lives. */
+export interface ServingDeps {
+  readonly backends: ReadonlyMap<string, AgentBackend>;
+  readonly servedBy: () => string | undefined;
+}
+
+/** The member for an agent of this process: the work of clients at other processes is done here, where the agent is. */
+export function serving({ backends, servedBy }: ServingDeps, agent: string | undefined): JsonObject {
+  const instance = servedBy();
+  if (agent !== undefined && !backends.has(agent))
+    throw new Fault('invalid_request', `no agent ${agent} is mounted`, { param: '/agent' });
+  return agent !== undefined && instance !== undefined ? { [SERVED]: { agent, instance } } : {};
+}
+
+/** Without the member: what clients wrote, and forks, in which that process does not look for work. */
+export function unserved({ [SERVED]: _, ...rest }: JsonObject = {}): JsonObject {
+  return rest;
+}
+
+export function servedIn(metadata: JsonObject | undefined): Served | undefined {
+  return metadata?.[SERVED] as Served | undefined;
+}
 
 /** Asks policy whether a session may be opened; throws when it may not. */
 export type Admit = (actor: Actor, workspaceId: string, about: JsonObject) => Promise<void>;

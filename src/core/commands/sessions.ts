@@ -13,7 +13,16 @@ import type { Tally } from '../events/rows.ts';
 import { linkEvents, linkedBy } from './artifact-changes.ts';
 import { PENDING } from './asked-session.ts';
 import { branchEvent, newBranch, openBranch, seeBranch } from './branches.ts';
-import { type Admit, admitted, freshSession, mayUse, sessionEvent } from './session-opening.ts';
+import {
+  type Admit,
+  admitted,
+  freshSession,
+  mayUse,
+  type ServingDeps,
+  serving,
+  sessionEvent,
+  unserved,
+} from './session-opening.ts';
 import {
   allMessages,
   closed,
@@ -27,7 +36,7 @@ import { completeSession, newSession } from './views.ts';
 
 type Kinds = Extract<CommandKind, `session.${string}` | 'message.append'>;
 
-export interface SessionDeps extends Context {
+export interface SessionDeps extends Context, ServingDeps {
   readonly admit: Admit;
   readonly vaults: Pick<VaultAccess, 'open'>;
   /** Ends a task that prevents closing or truncating a session. */
@@ -77,7 +86,8 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
       const { result, repeated, events } = await log.commit({
         ...claim,
         decide(at) {
-          const session = freshSession(id, { ...body, metadata: { ...unnamed(body.metadata), ...lists } }, at.now);
+          const metadata = { ...unnamed(body.metadata), ...lists, ...serving(deps, body.agent) };
+          const session = freshSession(id, { ...body, metadata }, at.now);
           const created = sessionEvent('session.created', session, actor);
           return { events: [created, ...messages.flat()], born: [id], result: { id } };
         },
@@ -100,7 +110,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
           const next = {
             ...session,
             ...(body.summary !== undefined && { summary: body.summary }),
-            ...(body.metadata && { metadata: { ...session.metadata, ...unnamed(body.metadata) } }),
+            metadata: { ...session.metadata, ...unnamed(body.metadata), ...serving(deps, body.agent) },
           };
           return {
             events: [
@@ -187,7 +197,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
             id,
             created_at: at.now,
             updated_at: at.now,
-            metadata: { ...source.metadata, ...unnamed(body.metadata) },
+            metadata: { ...unserved(source.metadata), ...unnamed(body.metadata) },
             state: 'IDLE',
             transcript: {},
             root_session_id: source.root_session_id ?? source.id,
@@ -322,7 +332,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers, Kinds> {
  * removed.
  */
 function unnamed(metadata: JsonObject | undefined): JsonObject {
-  const { vault_ids: _v, memory_ids: _m, skill_ids: _s, [PENDING]: _p, ...rest } = metadata ?? {};
+  const { vault_ids: _v, memory_ids: _m, skill_ids: _s, [PENDING]: _p, ...rest } = unserved(metadata);
   return rest;
 }
 

@@ -10,7 +10,7 @@ import type { DecidedPayload } from '../../model/payloads.ts';
 import type { Persona, Workspace } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { asText } from '../../model/values/as-text.ts';
-import { LruMap } from '../../model/values/lru-map.ts';
+import { Memo } from '../../model/values/memo.ts';
 import type { EventRange, Row, Store } from '../../ports/index.ts';
 
 export interface RecordedDecision {
@@ -45,9 +45,12 @@ export async function* recordedDecisions(
     const { persona_id, tier, actor, arguments: recordedArguments, ...rest } = about;
     const persona = persona_id ? await personaOf(persona_id, event) : undefined;
     const root = event.workspace_id ? await rootOf(event.workspace_id) : undefined;
-    const args = about.tool_call_id
-      ? await inputOf.find(event, about.tool_call_id)
-      : await whole(store, recordedArguments ?? {});
+    const input = about.tool_call_id ? inputOf.noted(event, about.tool_call_id) : (recordedArguments ?? {});
+    // Nothing is awaited for values that are in the record itself, which are nearly all.
+    const args =
+      input && !isReference(input)
+        ? (asKnown(input) as JsonObject)
+        : await whole(store, input ?? (await inputOf.before(event, about.tool_call_id ?? '')));
     yield {
       event_id: event.id,
       action: {
@@ -61,7 +64,7 @@ export async function* recordedDecisions(
         ...(persona && { persona }),
         ...(tier && { tier }),
       } as Action,
-      decision: await asSaid(store, decision),
+      decision: isAsSaid(decision) ? decision : await asSaid(store, decision),
     };
   }
 }
@@ -76,6 +79,10 @@ function fromRules({ engine, code = '' }: Decision): boolean {
   return engine !== 'bridge' && engine !== 'quota' && !['policy_timed_out', 'policy_failed'].includes(code);
 }
 
+function isAsSaid({ code, arguments: args }: Decision): boolean {
+  return code !== 'cannot_modify' && args === undefined;
+}
+
 /** The decision of the rules themselves: that the asker could not accept rewritten arguments was not theirs. */
 async function asSaid(store: StoreReader, decision: Decision): Promise<Decision> {
   const { code, arguments: args, ...rest } = decision;
@@ -87,18 +94,18 @@ async function asSaid(store: StoreReader, decision: Decision): Promise<Decision>
 
 /** The arguments of calls, which are in the request and not in the decision. */
 function createInputs(store: StoreReader) {
-  const known = new LruMap<string, JsonObject>(REMEMBERED);
+  const known = new Memo<string, JsonObject>(REMEMBERED);
   const keyOf = (taskId: string | null | undefined, callId: unknown) => `${taskId}\n${asText(callId)}`;
   const inputIn = ({ payload }: CoreEvent) => (payload.input ?? {}) as JsonObject;
   return {
     note(event: CoreEvent): void {
       known.set(keyOf(event.task_id, event.payload.tool_call_id), inputIn(event));
     },
-    async find(decided: CoreEvent, callId: string): Promise<JsonObject> {
-      const key = keyOf(decided.task_id, callId);
-      const noted = known.get(key) ?? (await lookBack(decided, callId));
-      return noted ? await whole(store, noted) : MISSING;
+    noted(decided: CoreEvent, callId: string): JsonObject | undefined {
+      return known.get(keyOf(decided.task_id, callId));
     },
+    /** A request that was made long ago, or before the range. */
+    before: lookBack,
   };
 
   /** A range may begin between a request and a later decision on it. */
@@ -155,17 +162,29 @@ function createPersonas(store: StoreReader) {
   };
 }
 
+function isReference(value: JsonObject): boolean {
+  return value.type === 'artifact_ref' && typeof value.sha256 === 'string';
+}
+
 /** Arguments as far as they are known. Values stored as artifacts are fetched; a marker when they are gone. */
-async function whole(store: StoreReader, value: JsonObject): Promise<JsonObject> {
-  if (value.type !== 'artifact_ref' || typeof value.sha256 !== 'string') return asKnown(value) as JsonObject;
-  const bytes = await store.blob(value.sha256);
+async function whole(store: StoreReader, value: JsonObject | undefined): Promise<JsonObject> {
+  if (!value) return MISSING;
+  if (!isReference(value)) return asKnown(value) as JsonObject;
+  const bytes = await store.blob(value.sha256 as string);
   return bytes ? (asKnown(JSON.parse(Buffer.from(bytes).toString('utf8'))) as JsonObject) : MISSING;
 }
 
-/** A partly redacted text is no longer the text the rules saw: all of it is marked. */
+/** A partly redacted text is no longer the text the rules saw: all of it is marked. Where nothing is, nothing is copied. */
 function asKnown(value: Json | undefined): Json {
   if (typeof value === 'string') return value.includes('[redacted: ') ? UNRECORDED : value;
   if (typeof value !== 'object' || value === null) return value ?? null;
   if (Array.isArray(value)) return value.map(asKnown);
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, asKnown(member)]));
+  let changed: Record<string, Json> | undefined;
+  for (const [name, member] of Object.entries(value)) {
+    const known = asKnown(member);
+    if (known === member) continue;
+    changed ??= { ...(value as Record<string, Json>) };
+    changed[name] = known;
+  }
+  return changed ?? value;
 }

@@ -55,6 +55,8 @@ export interface Ours {
   /** The highest tier its session allows. */
   readonly most?: string;
   readonly tenant_id?: string;
+  /** For work that an agent started: the principal it is part of the work of. */
+  readonly on_behalf_of?: string;
   readonly trace_id?: string;
   /** For a replay: the stem of its ids, and the task that an agent did, also where a replay was replayed. */
   readonly replay?: { readonly stem: string; readonly root: string };

@@ -11,6 +11,7 @@ import { accepted, type Context, type Received } from '../context.ts';
 import { callerOf } from './calling-gateway.ts';
 import type { Endings } from './end-task.ts';
 import { inTask } from './lifecycle.ts';
+import { refusedEnd } from './switched-off.ts';
 
 export interface NewTask {
   readonly command: Received<'task.submit'>;
@@ -114,10 +115,8 @@ export function createRefused({ log, access, endings, instance }: RefusedDeps) {
     });
     const made = (result as { id: string }).id;
     if (!repeated) {
-      const { reason: message, rule_id = null, code = null } = decision;
-      const failure = { code: 'policy_violation', message, details: { begun: false, rule_id, code } };
       await endings.open(made, events);
-      await endings.finish(made, { state: 'FAILED', failure }, { by: 'bridge', reason: message });
+      await endings.finish(made, refusedEnd(decision), { by: 'bridge', reason: decision.reason });
     }
     return accepted('task.submit', await access.see<Task & Row>(actor, 'task', made), repeated);
   };

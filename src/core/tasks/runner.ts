@@ -6,16 +6,20 @@
 import type { Failure, Task } from '../../model/resources.ts';
 import { anySignal } from '../../model/values/signals.ts';
 import { isTerminal } from '../../model/words.ts';
-import type { Row } from '../../ports/index.ts';
+import type { Ids, Row } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
 import { endsTask } from '../events/projector.ts';
 import type { Tally } from '../events/rows.ts';
 import { untilWritten } from '../waiting.ts';
 import { inTask, move } from './lifecycle.ts';
+import { refuseQueued } from './switched-off.ts';
 import { createTaskRuns, LEAVING, type Live, type TaskRunsDeps } from './task-run.ts';
 
 export interface RunnerDeps extends TaskRunsDeps {
   readonly log: Log;
+  readonly ids: Ids;
+  /** Why this agent accepts no work; undefined when it does. */
+  readonly offReason: (agent: string) => string | undefined;
 }
 
 export interface Runner {
@@ -88,6 +92,12 @@ export function createRunner(deps: RunnerDeps): Runner {
     const here = [...queue.tasks.keys()];
     const lane = (await store.get<Tally>('tally', sessionId))?.lane;
     const first = lane?.active ? undefined : queue.tasks.get(lane?.waiting[0] ?? '');
+    const off = first && deps.offReason(first.task.assigned_agent_id ?? '');
+    if (first && off !== undefined) {
+      await refuseQueued(deps, first.task, off);
+      queue.tasks.delete(first.task.id);
+      return undefined;
+    }
     const started = first && (await takeLane(first.task));
     // A task that no longer waits was started, here or elsewhere, or ended before it began.
     for (const id of here) if (id === started?.id || !lane?.waiting.includes(id)) queue.tasks.delete(id);

@@ -23,7 +23,16 @@ import { permitFor } from '../approvals/permit.ts';
 import { linkEvents, linkedBy } from '../commands/artifact-changes.ts';
 import { requireOpened } from '../commands/asked-session.ts';
 import { openBranch, seeBranch } from '../commands/branches.ts';
-import { type Admit, admitted, freshSession, mayUse, sessionEvent } from '../commands/session-opening.ts';
+import {
+  type Admit,
+  admitted,
+  freshSession,
+  mayUse,
+  type Served,
+  servedIn,
+  sessionEvent,
+  unserved,
+} from '../commands/session-opening.ts';
 import { messageEvents, openSession } from '../commands/transcript.ts';
 import { accepted, type Context, earlier, once, type Received } from '../context.ts';
 import { taskAfter } from '../events/projector.ts';
@@ -34,6 +43,7 @@ import type { Endings } from './end-task.ts';
 import { inTask, move } from './lifecycle.ts';
 import { createRefused, type NewTask, newTask } from './new-task.ts';
 import type { Runner } from './runner.ts';
+import { switchedOff } from './switched-off.ts';
 
 export interface SubmitDeps extends Context {
   readonly gate: Gate;
@@ -75,8 +85,9 @@ export function createSubmit(deps: SubmitDeps) {
     // Work in a forked session is on the fork's branch, whichever door it came through.
     const branchId = body.branch_id ?? session.branch_id ?? null;
     if (body.parent_task_id) await access.see(actor, 'task', body.parent_task_id);
-    const agent = agentFor(actor, body.agent, persona);
-    const elsewhere = agent === 'none' || backends.has(agent) ? undefined : await processOf(agent, session.id);
+    const place = servedIn(session.metadata);
+    const agent = agentFor(actor, body.agent, persona, place);
+    const elsewhere = agent === 'none' || backends.has(agent) ? undefined : await processOf(agent, place);
     const sealer = body.metadata?.tollbridge === undefined ? undefined : deps.sealer?.();
     refuseCircle(callerOf(body.metadata), sealer && hopOf(sealer.key_id, agent));
     const id = ids.next('task');
@@ -260,8 +271,9 @@ export function createSubmit(deps: SubmitDeps) {
     const wanted = opens as NonNullable<typeof opens>;
     await mayUse(access, actor, wanted);
     const { workspace_id, persona_id = null } = wanted;
-    const session = { id: ids.next('session'), workspace_id, persona_id, branch_id: null, autonomy_tier: undefined };
-    return { session, opens: wanted };
+    const home = { workspace_id, persona_id, branch_id: null, autonomy_tier: undefined, metadata: {} };
+    const metadata = unserved(wanted.metadata);
+    return { session: { id: ids.next('session'), ...home }, opens: { ...wanted, metadata } };
   }
 
   async function again(actor: Actor, result: Json) {
@@ -270,29 +282,18 @@ export function createSubmit(deps: SubmitDeps) {
   }
 
   /** An agent that this actor may not call is as absent as one that is not mounted. */
-  function agentFor(actor: Actor, wanted: string | undefined, persona: Persona | undefined): string {
+  function agentFor(actor: Actor, wanted: string | undefined, persona?: Persona, served?: Served): string {
     const ofPersona = persona && backends.has(persona.entry_workflow) ? persona.entry_workflow : undefined;
-    const named = wanted ?? ofPersona ?? deps.defaultAgent(actor);
+    const named = wanted ?? ofPersona ?? served?.agent ?? deps.defaultAgent(actor);
     if (!named) throw new Fault('invalid_request', 'no agent is mounted, and the task names none', { param: '/agent' });
     if (named !== 'none' && !mayCall(actor, named)) throw absent(named);
     return named;
   }
 
-  /**
-   * An agent that is mounted in another process, as one behind a relay is: the process that has worked in this session with it,
-   * as long as it lives. That process finds the task in the session and takes it up.
-   */
-  async function processOf(agent: string, session_id: string): Promise<string> {
-    const query = { object: 'task', where: { session_id, assigned_agent_id: agent }, newestFirst: true, limit: 1 };
-    const [last] = await deps.store.list<Task & Row>(query);
-    if (!last) throw absent(agent);
-    for await (const { event, payload } of deps.store.read({ stream: { of: 'task', id: last.id } })) {
-      if (event !== 'task.submitted') continue;
-      const { instance } = payload as { instance?: string | null };
-      if (instance && !(await deps.isDead(instance))) return instance;
-      break;
-    }
-    throw absent(agent);
+  /** An agent behind a relay is mounted in its process only, which finds the task in the session and takes it up. */
+  async function processOf(agent: string, served: Served | undefined): Promise<string> {
+    if (served?.agent !== agent || (await deps.isDead(served.instance))) throw absent(agent);
+    return served.instance;
   }
 
   /** A task whose input is a message adds it to the transcript; any other input stays with the task. */
@@ -383,11 +384,6 @@ class Exhausted extends Fault {
 }
 
 /** A person switched this agent off; rules are not asked, because none of them could say yes. */
-function switchedOff(agent: string, why: string): Decision {
-  const reason = `agent ${agent} is switched off: ${why}`;
-  return { verdict: 'block', reason, code: 'agent_off', engine: 'bridge' };
-}
-
 /** A rule that rewrites a prompt into nothing names no alternative input: that is a refusal. */
 function withInput(decision: Decision): Decision {
   if (decision.verdict !== 'modify' || decision.arguments?.input) return decision;

@@ -1,18 +1,22 @@
 /** Commands for tasks: submit, message, report, cancel. The runner runs them; `end-task.ts` ends them. */
+import type { Actor } from '../../model/actions.ts';
 import type { AskRecord } from '../../model/asks.ts';
 import type { CommandKind, End, Fact } from '../../model/commands.ts';
 import { type EventDraft, withMembers } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import type { Task } from '../../model/resources.ts';
+import { PermissionRule, type Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
-import type { Row } from '../../ports/index.ts';
+import { check } from '../../model/validate.ts';
+import type { Permissions, Row } from '../../ports/index.ts';
 import { requireScope } from '../access.ts';
 import type { Alarms } from '../actions/alarms.ts';
 import { charging } from '../actions/charging.ts';
 import { limitFailure } from '../actions/time-limits.ts';
 import { admitAnswer, readAnswer } from '../approvals/answers.ts';
 import type { Asks } from '../approvals/asks.ts';
+import { grantFor } from '../approvals/grants.ts';
 import { linkedBy } from '../commands/artifact-changes.ts';
+import { declaredEvent } from '../commands/declared-event.ts';
 import { messageEvents } from '../commands/transcript.ts';
 import { accepted, type Handlers, once, orEarlier } from '../context.ts';
 import { besideReceipt, factEvents, whileOpen } from '../events/facts.ts';
@@ -27,6 +31,7 @@ type Kinds = Extract<CommandKind, `task.${'submit' | 'cancel' | 'resume' | 'mess
 export interface TaskDeps extends SubmitDeps, CancelDeps {
   readonly asks: Asks;
   readonly alarms: Alarms;
+  readonly requireSound: Permissions['requireSound'] | undefined;
 }
 
 export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTask: CancelTask } {
@@ -47,6 +52,18 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
         return { events: [{ ...inTask(now), event: 'vendor.tollbridge.recovered', payload }] };
       },
     });
+  }
+
+  /** The rule by which an approver is not asked again, recorded in one commit with the answer. */
+  async function grantEvent(ask: AskRecord, actor: Actor, wanted: string): Promise<EventDraft> {
+    const { requireSound, clock } = deps;
+    if (!requireSound) throw new Fault('not_implemented', 'answers are not remembered here');
+    const now = clock.now();
+    const draft = await grantFor(ask, wanted, { actor, now, store });
+    await requireSound(draft);
+    const id = ids.next('permission_rule');
+    const row = { ...draft, id, object: 'permission_rule', metadata: {}, created_at: now, updated_at: now };
+    return declaredEvent('created', check(PermissionRule, row, 'permission_rule'), ask.workspace_id, actor.id);
   }
 
   return {
@@ -155,6 +172,9 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
       if (failure && approved !== false) {
         throw new Fault('invalid_request', 'only a no can fail the task', { param: '/failure' });
       }
+      if (body.for !== undefined && approved !== true) {
+        throw new Fault('invalid_request', 'only a yes can be given for longer than once', { param: '/for' });
+      }
       const answer = {
         ask_id: ask.id,
         ...(approved !== undefined && { approved }),
@@ -169,8 +189,10 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
         events: [stopEvent(task, actor.id, reason ?? failure.message, failure)],
         result: { id: ask.id },
       };
+      const grant = body.for === undefined ? undefined : await grantEvent(ask, actor, body.for);
+      const beside = grant ? { events: [grant], result: { id: ask.id } } : stop;
       const claim = once(deps, command, ask.workspace_id, ask.id);
-      const { record, repeated } = await asks.answer(actor, answer, claim, stop);
+      const { record, repeated } = await asks.answer(actor, answer, claim, beside);
       return accepted('ask.answer', record as AskRecord & Row, repeated);
     },
   };

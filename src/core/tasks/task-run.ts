@@ -275,13 +275,15 @@ const ENDED = new Fault('client_closed', 'the work has ended');
 export const LEAVING = new Fault('unavailable', 'the gateway is closing and comes back for this work');
 
 /** The agent as the gate sees it: it acts for the principal that gave it the task, and has no scopes of its own. */
-export function agentActor(task: Pick<Task, 'assigned_agent_id' | 'metadata'>): Actor {
-  const tenant = ours(task).tenant_id;
+export function agentActor(task: Pick<Task, 'assigned_agent_id' | 'metadata' | 'created_by'>): Actor {
+  const { tenant_id: tenant, on_behalf_of: principal = task.created_by } = ours(task);
   return {
     id: `agent:${task.assigned_agent_id ?? 'outside'}`,
     kind: 'agent',
     scopes: [],
     ...(typeof tenant === 'string' && { tenant_id: tenant }),
+    // Servers that are used with each caller's own credentials are used with those of the principal that gave the work.
+    ...(typeof principal === 'string' && { on_behalf_of: principal }),
   };
 }
 

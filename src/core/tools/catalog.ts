@@ -1,5 +1,5 @@
 /** The catalog of mounted tools: the server of each, its effect, and the hash of its definition. */
-import type { Action, ToolResult } from '../../model/actions.ts';
+import type { Action, Actor, ToolResult } from '../../model/actions.ts';
 import type { MountedTool, ProposedAction } from '../../model/commands.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Skill } from '../../model/resources.ts';
@@ -41,8 +41,8 @@ export class FoundTool implements MountedTool {
     return this.#backend.attributes?.(this.skill.name, sessionId);
   }
 
-  static isOf(found: FoundTool, backends: readonly ToolBackend[]): boolean {
-    return backends.includes(found.#backend);
+  static isOf(found: FoundTool, backend: ToolBackend | undefined): boolean {
+    return found.#backend === backend;
   }
 
   static run(
@@ -56,20 +56,31 @@ export class FoundTool implements MountedTool {
   }
 }
 
+/** Where a server is used with each caller's own credentials, every answer is about this caller's. */
 export interface Tools {
   /** All mounted tools, as far as they are known. The same array as long as nothing changes. */
-  list(): Promise<readonly Skill[]>;
+  list(actor: Actor): Promise<readonly Skill[]>;
   /** A tool as last listed, without asking its server: for questions about which tools there are, never for an act. */
-  lastListed(tool: string, server: string): FoundTool | undefined;
-  states(): readonly ToolServerState[];
+  lastListed(actor: Actor, tool: string, server: string): FoundTool | undefined;
+  states(actor: Actor): readonly ToolServerState[];
   /** The server has said something: it is asked at once, however often it failed before. */
   again(server: string): void;
   /** By name, and by server when two serve the same name. Undefined when no server has it, at least in this session. */
-  find(tool: string, server?: string, sessionId?: string): Promise<FoundTool | undefined>;
+  find(actor: Actor, tool: string, server?: string, sessionId?: string): Promise<FoundTool | undefined>;
   /** The tool that a door has looked up, where it is the one this act names and still mounted; otherwise undefined. */
-  known(tool: MountedTool | undefined, act: Pick<ProposedAction, 'tool' | 'server'>): FoundTool | undefined;
+  known(
+    actor: Actor,
+    tool: MountedTool | undefined,
+    act: Pick<ProposedAction, 'tool' | 'server'>,
+  ): FoundTool | undefined;
   /** Forwards a request in the server's own protocol. */
-  pass(server: string, request: PassedRequest, signal: AbortSignal, context?: RequestContext): Promise<JsonObject>;
+  pass(
+    actor: Actor,
+    server: string,
+    request: PassedRequest,
+    signal: AbortSignal,
+    context?: RequestContext,
+  ): Promise<JsonObject>;
   /** Whether the answer to this request may hold untrusted content. */
   taints(server: string, request: PassedRequest): boolean;
   /** Throws for a server that is not mounted, or that accepts only calls. */
@@ -83,11 +94,20 @@ export function createTools(
   /** Reports servers that do not answer. */
   logger: Logger = { info() {}, warn() {}, error() {} },
 ): Tools {
-  const servers = createServerLists(backends, logger);
+  const servers = createServerLists(logger);
   const hashes = new WeakMap<Skill, string>();
-  let listed: (Listed & { readonly all: readonly Skill[] }) | undefined;
+  let listed: Listing | undefined;
+  /** The lists of callers with backends of their own, by the first of these. */
+  const listedFor = new WeakMap<ToolBackend, Listing>();
   /** Index by name of a server's current list: every call looks one up. */
   const indexes = new WeakMap<readonly Skill[], ReadonlyMap<string, Skill>>();
+
+  const ownOf = (backend: ToolBackend, actor: Actor) => backend.forCaller?.(actor) ?? backend;
+  const backendsOf = (actor: Actor) => backends().map((backend) => ownOf(backend, actor));
+  const serverOf = (server: string, actor: Actor) => {
+    const mounted = backends().find(({ name }) => name === server);
+    return mounted && ownOf(mounted, actor);
+  };
 
   function named(skills: readonly Skill[], tool: string): Skill | undefined {
     let index = indexes.get(skills);
@@ -113,42 +133,50 @@ export function createTools(
     return fresh;
   }
 
-  function passing(server: string): NonNullable<ToolBackend['pass']> {
-    const backend = backends().find(({ name }) => name === server);
+  function passing(backend: ToolBackend | undefined, server: string): NonNullable<ToolBackend['pass']> {
     if (!backend?.pass) throw new Fault('not_found', `no server ${server} takes such requests`);
     return backend.pass.bind(backend);
   }
 
   return {
-    async list() {
-      const mounted = [...backends()];
-      const lists = await servers.all();
-      if (listed && sameLists(listed, { mounted, lists })) return listed.all;
+    async list(actor) {
+      const mounted = backendsOf(actor);
+      const shared = backends();
+      const own = mounted.find((backend) => !shared.includes(backend));
+      const lists = await servers.all(mounted);
+      const before = own ? listedFor.get(own) : listed;
+      if (before && sameLists(before, { mounted, lists })) return before.all;
       const all = mounted.flatMap(({ name: source }, at) => (lists[at] ?? NONE).map((skill) => ({ ...skill, source })));
-      listed = { mounted, lists, all };
+      if (own) listedFor.set(own, { mounted, lists, all });
+      else listed = { mounted, lists, all };
       return all;
     },
-    lastListed(tool, server) {
-      const backend = backends().find(({ name }) => name === server);
+    lastListed(actor, tool, server) {
+      const backend = serverOf(server, actor);
       const skill = backend && named(servers.known(backend), tool);
       return skill && new FoundTool(backend, skill, definition(skill));
     },
-    states: servers.states,
-    again: servers.again,
-    async pass(server, request, signal, context) {
-      return await passing(server)(request, signal, context);
+    states: (actor) => servers.states(backendsOf(actor)),
+    again: (server) => servers.again(backends().filter(({ name }) => name === server)),
+    async pass(actor, server, request, signal, context) {
+      return await passing(serverOf(server, actor), server)(request, signal, context);
     },
     taints: (server, request) =>
       backends()
         .find(({ name }) => name === server)
         ?.taints?.(request) ?? false,
-    requirePassing: (server) => void passing(server),
-    known(tool, act) {
-      if (!(tool instanceof FoundTool) || tool.skill.name !== act.tool) return undefined;
-      return tool.server === act.server && FoundTool.isOf(tool, backends()) ? tool : undefined;
+    requirePassing: (server) =>
+      void passing(
+        backends().find(({ name }) => name === server),
+        server,
+      ),
+    known(actor, tool, act) {
+      if (!(tool instanceof FoundTool) || tool.skill.name !== act.tool || tool.server !== act.server) return undefined;
+      return FoundTool.isOf(tool, serverOf(tool.server, actor)) ? tool : undefined;
     },
-    async find(tool, server, sessionId) {
-      const asked = backends().filter(({ name }) => !server || name === server);
+    async find(actor, tool, server, sessionId) {
+      if (server) return await findAt(serverOf(server, actor), tool, sessionId);
+      const asked = backendsOf(actor);
       const lists = new Map<ToolBackend, readonly Skill[]>();
       let cause: unknown;
       const answers = asked.map(async (backend) => {
@@ -158,8 +186,8 @@ export function createTools(
           cause = thrown;
         }
       });
-      // Where the server is not named, one that hangs does not hold up the others.
-      await (server ? Promise.all(answers) : mostOf(answers));
+      // One that hangs does not hold up the others.
+      await mostOf(answers);
       const found = asked.flatMap((backend) => {
         const skill = named(lists.get(backend) ?? NONE, tool);
         return skill ? [{ backend, skill }] : [];
@@ -171,10 +199,29 @@ export function createTools(
       const [only] = found;
       // A server that does not answer may have the tool: that differs from no server having it.
       const silent = only ? undefined : asked.find((backend) => !lists.has(backend));
-      if (silent) throw new Fault('upstream_unavailable', `${silent.name} does not say which tools it has`, { cause });
+      if (silent) throw unlisted(silent, cause);
       return only && new FoundTool(only.backend, only.skill, definition(only.skill));
     },
   };
+
+  async function findAt(backend: ToolBackend | undefined, tool: string, sessionId: string | undefined) {
+    if (!backend) return undefined;
+    let skills: readonly Skill[];
+    try {
+      skills = await backend.list(sessionId);
+    } catch (cause) {
+      throw unlisted(backend, cause);
+    }
+    const skill = named(skills, tool);
+    if (!skill) await backend.requireListed?.(tool);
+    return skill && new FoundTool(backend, skill, definition(skill));
+  }
+}
+
+function unlisted(server: ToolBackend, cause: unknown): Fault {
+  // The caller can do something about credentials of its own.
+  if (cause instanceof Fault && cause.kind === 'permission_denied') return cause;
+  return new Fault('upstream_unavailable', `${server.name} does not say which tools it has`, { cause });
 }
 
 /** The servers that were asked, and the list each returned. */
@@ -182,6 +229,7 @@ interface Listed {
   readonly mounted: readonly ToolBackend[];
   readonly lists: readonly (readonly Skill[])[];
 }
+type Listing = Listed & { readonly all: readonly Skill[] };
 
 /** A returned list is never mutated, so the same array means the same tools; an empty list equals any empty list. */
 function sameLists(before: Listed, now: Listed): boolean {

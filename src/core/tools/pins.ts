@@ -79,12 +79,12 @@ export function createPins({ store, log, hash, tools }: Context & { readonly too
   }
 
   async function refusal(
-    { tool, server, definition }: DefinedAction,
+    { actor, tool, server, definition }: DefinedAction,
     called: boolean,
     known: FoundTool | undefined,
   ): Promise<Decision | undefined> {
-    const listed = known ?? (called ? undefined : tools.lastListed(tool, server));
-    const found = listed ?? (await tools.find(tool, server));
+    const listed = known ?? (called ? undefined : tools.lastListed(actor, tool, server));
+    const found = listed ?? (await tools.find(actor, tool, server));
     if (!found?.pinned || found.definition !== definition) return undefined;
     const pin = await pinOf(found, called);
     if (pin.version === definition) return undefined;

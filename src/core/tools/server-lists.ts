@@ -8,12 +8,12 @@ import { mostOf } from '../../model/values/most-of.ts';
 import type { Logger, ToolBackend, ToolServerState } from '../../ports/index.ts';
 
 export interface ServerLists {
-  /** The list of each server, in the order of the servers; empty for one that has never answered. */
-  all(): Promise<readonly (readonly Skill[])[]>;
+  /** The list of each of these servers; empty for one that has never answered. */
+  all(servers: readonly ToolBackend[]): Promise<readonly (readonly Skill[])[]>;
   /** The last known list of one server. */
   known(backend: ToolBackend): readonly Skill[];
-  states(): readonly ToolServerState[];
-  again(server: string): void;
+  states(servers: readonly ToolBackend[]): readonly ToolServerState[];
+  again(servers: readonly ToolBackend[]): void;
 }
 
 interface Kept {
@@ -33,7 +33,7 @@ const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
 export const NONE: readonly Skill[] = [];
 
-export function createServerLists(backends: () => readonly ToolBackend[], logger: Logger): ServerLists {
+export function createServerLists(logger: Logger): ServerLists {
   const kept = new WeakMap<ToolBackend, Kept>();
 
   function entryOf(backend: ToolBackend): Kept {
@@ -80,8 +80,7 @@ export function createServerLists(backends: () => readonly ToolBackend[], logger
   }
 
   return {
-    async all() {
-      const servers = backends();
+    async all(servers) {
       const asked = servers.map(ask);
       await mostOf(asked.filter((each) => each !== undefined));
       return servers.map((backend, at) => {
@@ -96,12 +95,12 @@ export function createServerLists(backends: () => readonly ToolBackend[], logger
         return entry.skills ?? NONE;
       });
     },
-    again(server) {
-      for (const backend of backends()) if (backend.name === server) entryOf(backend).retryAt = 0;
+    again(servers) {
+      for (const backend of servers) entryOf(backend).retryAt = 0;
     },
     known: (backend) => kept.get(backend)?.skills ?? NONE,
-    states: () =>
-      backends().map((backend) => {
+    states: (servers) =>
+      servers.map((backend) => {
         const { failure, skills, late, since } = entryOf(backend);
         const answers = skills ? 'ready' : 'unknown';
         const state = failure !== undefined ? 'unavailable' : late ? (skills ? 'slow' : 'starting') : answers;
@@ -110,6 +109,7 @@ export function createServerLists(backends: () => readonly ToolBackend[], logger
           state,
           since: new Date(since).toISOString(),
           ...(failure !== undefined && { reason: failure }),
+          ...(backend.programs && { programs: backend.programs() }),
         };
       }),
   };

@@ -43,8 +43,8 @@ export function createVisibleTools(deps: VisibilityDeps): Bridge['visible'] {
 
   async function mayTry(about: About, { name: tool, source }: Skill): Promise<boolean> {
     // Only a server whose list is not known is asked: one that is slow must not hold up the tools of the others.
-    const listed = source ? tools.lastListed(tool, source) : undefined;
-    const found = listed ?? (await tools.find(tool, source ?? undefined).catch(() => undefined));
+    const listed = source ? tools.lastListed(about.actor, tool, source) : undefined;
+    const found = listed ?? (await tools.find(about.actor, tool, source ?? undefined).catch(() => undefined));
     if (!found) return false;
     const attributes = found.attributes('');
     const action: Action = {
@@ -68,7 +68,7 @@ export function createVisibleTools(deps: VisibilityDeps): Bridge['visible'] {
     if (!(await access.workspaceVisible(actor, workspaceId))) return [];
     const data = await policyData({ workspace_id: workspaceId, persona_id: null, quota_id: null });
     const about = { actor, workspace_id: workspaceId, ...data };
-    const all = one ? [one] : await tools.list();
+    const all = one ? [one] : await tools.list(actor);
     const verdicts = await Promise.all(all.map((skill) => mayTry(about, skill)));
     return all.filter((_, at) => verdicts[at]);
   };

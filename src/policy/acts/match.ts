@@ -4,11 +4,13 @@
  */
 import { ACT_FIELDS, type ActFacts, type ActField } from '../../model/act-facts.ts';
 import type { Json } from '../../model/schema.ts';
+import type { ActReader } from '../../ports/index.ts';
 import { globPattern } from '../cedar/text.ts';
 import type { Pattern } from '../rules/glob.ts';
 import { type CommandForms, commandForms } from './commands.ts';
+import { createDisk, createDiskSnapshot, type Disk, type Kept } from './disk.ts';
 import { type Meeting, meets, solid } from './holes.ts';
-import { type Followed, folded, type PathForms, pathForms, patternFrom, realPattern, withoutLead } from './paths.ts';
+import { folded, type PathForms, pathForms, patternFrom, realPattern, withoutLead } from './paths.ts';
 import { canonicalUrl, urlSpellings, urlsIn } from './urls.ts';
 
 /** Sets of patterns in the context: those that any value matches, those that all values match. */
@@ -32,19 +34,31 @@ const matchers = new WeakMap<ActFacts, Matcher>();
 export function matcherOf(facts: ActFacts): Matcher {
   let matcher = matchers.get(facts);
   if (!matcher) {
-    matcher = createMatcher(facts);
+    matcher = createMatcher(facts, createDisk());
     matchers.set(facts, matcher);
   }
   return matcher;
+}
+
+/** Reads many acts as they are on one state of the disk. The act that was read last is not read again. */
+export function readOnSnapshot(read: ActReader): ActReader {
+  const disk = createDiskSnapshot();
+  let last: { readonly act: Parameters<ActReader>[0]; readonly facts: ActFacts } | undefined;
+  return (act, of = act.arguments) => {
+    if (last?.act === act && last.facts.of === of) return last.facts;
+    const facts = read(act, of);
+    matchers.set(facts, createMatcher(facts, disk));
+    last = { act, facts };
+    return facts;
+  };
 }
 
 /** With more values than this, they are not compared one by one. */
 const MAX_VALUES = 512;
 const MAX_HINTS = 256;
 
-function createMatcher(facts: ActFacts): Matcher {
+function createMatcher(facts: ActFacts, disk: Disk): Matcher {
   const answers = new Map<string, Meeting>();
-  const followed: Followed = new Map();
   let commands: readonly CommandForms[] | undefined;
   let guessed: readonly CommandForms[] | undefined;
   let paths: readonly PathForms[] | undefined;
@@ -52,8 +66,12 @@ function createMatcher(facts: ActFacts): Matcher {
   const commandsOf = () => (commands ??= facts.commands.slice(0, MAX_VALUES).map((line) => commandForms(solid(line))));
   const guessedOf = () =>
     (guessed ??= facts.hints.command.slice(0, MAX_HINTS).map((line) => commandForms(solid(line))));
-  const pathsOf = () =>
-    (paths ??= facts.paths.slice(0, MAX_VALUES).map((path) => pathForms(solid(path), facts.bases, followed)));
+  let forms: Kept<PathForms> | undefined;
+  const formsOf = (path: string) => {
+    forms ??= disk.set(facts.bases.join('\0'));
+    return forms(path, () => pathForms(path, facts.bases, disk));
+  };
+  const pathsOf = () => (paths ??= facts.paths.slice(0, MAX_VALUES).map((path) => formsOf(solid(path))));
   /** Words of commands may be files; those with holes may be several. */
   const locationsOf = () =>
     (locations ??= [
@@ -62,7 +80,7 @@ function createMatcher(facts: ActFacts): Matcher {
       ...(facts.commands.length === 0 ? guessedOf().flatMap(({ words }) => words) : []),
     ]
       .slice(0, MAX_HINTS)
-      .map((path) => pathForms(path, facts.bases, followed)));
+      .map(formsOf));
 
   function any(field: ActField, globs: readonly string[]): Meeting {
     const patterns = globs.map((glob) => globPattern(folded(glob)));
@@ -75,7 +93,7 @@ function createMatcher(facts: ActFacts): Matcher {
           least,
         );
       case 'path':
-        return anyPath(patterns, [...pathsOf(), ...locationsOf()], { bases: facts.bases, followed }, least);
+        return anyPath(patterns, [...pathsOf(), ...locationsOf()], { bases: facts.bases, disk }, least);
       case 'url': {
         const said = [...facts.urls, ...facts.hints.url, ...facts.commands.flatMap(urlsIn)];
         return best(patterns, said.slice(0, MAX_VALUES).flatMap(urlSpellings), least);
@@ -96,7 +114,7 @@ function createMatcher(facts: ActFacts): Matcher {
     if (field !== 'content' && facts.commands.length > 0) return false;
     if (field === 'url') return every(facts.urls, (url) => fits(canonicalUrl(url)));
     if (field === 'content') return every(facts.contents, (text) => fits(folded(text)));
-    return every(pathsOf(), (forms) => leadsWithin(patterns, forms, followed));
+    return every(pathsOf(), (forms) => leadsWithin(patterns, forms, disk));
   }
 
   return {
@@ -162,13 +180,13 @@ function allowed({ simple, more }: CommandForms, fits: (text: string) => boolean
 function anyPath(
   patterns: readonly Pattern[],
   forms: readonly PathForms[],
-  { bases, followed }: { readonly bases: readonly string[]; readonly followed: Followed },
+  { bases, disk }: { readonly bases: readonly string[]; readonly disk: Disk },
   least: Meeting,
 ): Meeting {
   const wanted = patterns.flatMap((pattern) => {
     const meant = bases.map((base) => patternFrom(pattern, base));
     const short = withoutLead(pattern);
-    const real = meant.map((one) => realPattern(one, followed));
+    const real = meant.map((one) => realPattern(one, disk));
     return [...new Set([pattern, ...meant, ...real, ...(short ? [short] : [])])];
   });
   let answer = least;
@@ -181,10 +199,10 @@ function anyPath(
 }
 
 /** By its text and through its links, from every possible base directory, the path leads to where the pattern allows. */
-function leadsWithin(patterns: readonly Pattern[], { leads }: PathForms, followed: Followed): boolean {
+function leadsWithin(patterns: readonly Pattern[], { leads }: PathForms, disk: Disk): boolean {
   return leads.every(({ base, lexical, real }) => {
     const meant = patterns.map((pattern) => patternFrom(pattern, base));
-    const wanted = [...meant, ...meant.map((one) => realPattern(one, followed))];
+    const wanted = [...meant, ...meant.map((one) => realPattern(one, disk))];
     return [lexical, real].every((path) => wanted.some((pattern) => meets(pattern, path) === 'yes'));
   });
 }

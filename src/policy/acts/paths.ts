@@ -4,12 +4,12 @@
  * nothing.
  */
 
-import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { readlinkSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, posix, relative, win32 } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { LruMap } from '../../model/values/lru-map.ts';
 import { ANY, type Pattern } from '../rules/glob.ts';
+import type { Disk } from './disk.ts';
 import { HOLE } from './holes.ts';
 
 export interface PathForms {
@@ -23,7 +23,7 @@ export interface PathForms {
 const WINDOWS = process.platform === 'win32';
 const MAX_CHARS = 8_192;
 
-export function pathForms(written: string, bases: readonly string[], followed: Followed): PathForms {
+export function pathForms(written: string, bases: readonly string[], disk: Disk): PathForms {
   const spellings = new Set<string>();
   const leads: PathForms['leads'][number][] = [];
   let ignoring = false;
@@ -31,21 +31,31 @@ export function pathForms(written: string, bases: readonly string[], followed: F
     spellings.add(folded(text));
     for (const base of bases) {
       const lexical = absolute(text, base);
-      const real = realOf(lexical, followed);
+      const real = realOf(lexical, disk);
       leads.push({ base, lexical: folded(lexical), real: folded(real) });
       for (const path of new Set([lexical, real])) {
         spellings.add(folded(path));
         // A rule on the contents of a directory covers the directory too.
         if (!path.endsWith('/')) spellings.add(`${folded(path)}/`);
-        for (const root of new Set([base, realOf(base, followed)])) {
-          const inner = relative(root, path);
-          if (inner !== '' && !inner.startsWith('..') && !isAbsolute(inner)) spellings.add(folded(slashed(inner)));
+        for (const root of new Set([base, realOf(base, disk)])) {
+          const inner = within(root, path);
+          if (inner !== undefined) spellings.add(folded(slashed(inner)));
         }
       }
-      ignoring ||= ignoresCase(lexical);
+      ignoring ||= disk.ignoresCase(dirname(lexical));
     }
   }
   return { spellings: [...spellings], leads, ignoresCase: ignoring };
+}
+
+/** The path from that directory, if it leads below it. */
+function within(root: string, path: string): string | undefined {
+  // A path that is written out in full below the directory needs no comparison part by part.
+  if (root !== '/' && path.startsWith(root) && path[root.length] === '/' && path.length > root.length + 1) {
+    return path.slice(root.length + 1);
+  }
+  const inner = relative(root, path);
+  return inner === '' || inner.startsWith('..') || isAbsolute(inner) ? undefined : inner;
 }
 
 /** The possible meanings of a text as a path: as it is, as a `file:` address, with `~` and `$HOME` expanded, with `/` for `\`. */
@@ -124,31 +134,30 @@ export function folded(text: string): string {
   return text.normalize('NFC');
 }
 
-/** Resolved directories, cached for one act: a link may point elsewhere by the next. */
-export type Followed = Map<string, string>;
-
 /** The longest existing part, with its links followed, and the rest appended. A dangling link leads to its missing target. */
-export function realOf(path: string, followed: Followed, links = 0): string {
+export function realOf(path: string, disk: Disk, links = 0): string {
   if (path.includes(HOLE) || links > MAX_LINKS) return path;
-  const before = followed.get(path);
+  const before = disk.followed.get(path);
   if (before !== undefined) return before;
-  const real = follow(path, followed, links);
-  followed.set(path, real);
+  const real = follow(path, disk, links);
+  disk.followed.set(path, real);
   return real;
 }
 const MAX_LINKS = 16;
 
-function follow(path: string, followed: Followed, links: number): string {
+function follow(path: string, disk: Disk, links: number): string {
   let existing = path;
   const rest: string[] = [];
   for (let step = 0; step < 256; step += 1) {
-    const found = look(existing);
-    if (found === 'there') return slashed(join(throughLinks(existing), ...rest));
+    const known = step > 0 ? disk.followed.get(existing) : undefined;
+    if (known !== undefined) return slashed(join(known, ...rest));
+    const found = disk.look(existing);
+    if (found === 'there') return slashed(join(disk.real(existing), ...rest));
     if (found === 'link') {
-      const through = throughLinks(existing);
+      const through = disk.real(existing);
       if (through !== existing) return slashed(join(through, ...rest));
       const target = join(isAbsolute(linkOf(existing)) ? '/' : dirname(existing), linkOf(existing), ...rest);
-      return realOf(target, followed, links + 1);
+      return realOf(target, disk, links + 1);
     }
     const up = dirname(existing);
     if (up === existing) return path;
@@ -158,60 +167,12 @@ function follow(path: string, followed: Followed, links: number): string {
   return path;
 }
 
-function throughLinks(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
-  }
-}
-
 function linkOf(path: string): string {
   try {
     return readlinkSync(path);
   } catch {
     return path;
   }
-}
-
-/** Avoids exceptions for missing files: most lookups would throw one. */
-function look(path: string): 'there' | 'link' | 'nothing' {
-  try {
-    const found = lstatSync(path, { throwIfNoEntry: false });
-    if (!found) return 'nothing';
-    return found.isSymbolicLink() ? 'link' : 'there';
-  } catch {
-    return 'nothing';
-  }
-}
-
-const REMEMBERED = 1_024;
-const known = new LruMap<string, boolean>(REMEMBERED);
-
-/** Whether the file system treats `README` and `readme` in that directory as the same: tested on disk once. */
-function ignoresCase(path: string): boolean {
-  const dir = dirname(path);
-  const before = known.get(dir);
-  if (before !== undefined) return before;
-  const answer = probe(dir);
-  known.set(dir, answer);
-  return answer;
-}
-
-function probe(dir: string): boolean {
-  for (let at = dir; at !== dirname(at); at = dirname(at)) {
-    const name = basename(at);
-    const other = name === name.toLowerCase() ? name.toUpperCase() : name.toLowerCase();
-    if (other === name) continue;
-    try {
-      const [one, two] = [lstatSync(at, { bigint: true }), lstatSync(join(dirname(at), other), { bigint: true })];
-      return one.ino === two.ino && one.dev === two.dev;
-    } catch {
-      // Either the directory does not exist, and its parent is tested, or the other spelling is a different file.
-      if (look(at) !== 'nothing') return false;
-    }
-  }
-  return process.platform === 'darwin' || WINDOWS;
 }
 
 /** Makes a pattern absolute: a relative one starts at the act's directory, `~` is the home directory. */
@@ -224,13 +185,13 @@ export function patternFrom(pattern: Pattern, base: string): Pattern {
 }
 
 /** The same pattern with the links in its fixed directory followed. */
-export function realPattern(pattern: Pattern, followed: Followed): Pattern {
+export function realPattern(pattern: Pattern, disk: Disk): Pattern {
   const [first] = pattern;
   if (typeof first !== 'string' || !isAbsolute(first)) return pattern;
   const whole = pattern.length === 1;
   const cut = whole ? first.length : first.lastIndexOf('/');
   const dir = cut <= 0 ? '/' : first.slice(0, cut);
-  const real = realOf(dir, followed);
+  const real = realOf(dir, disk);
   return real === dir ? pattern : [(real === '/' ? '' : real) + first.slice(cut), ...pattern.slice(1)];
 }
 

@@ -4,7 +4,7 @@
  */
 
 import type { Action, Decision } from '../../model/actions.ts';
-import { LruMap } from '../../model/values/lru-map.ts';
+import { Memo } from '../../model/values/memo.ts';
 import type { ActReader } from '../../ports/index.ts';
 import { inDoubt, namedValues, type Sight, toContext } from '../context.ts';
 import { block, type PureEngine } from '../engine.ts';
@@ -46,8 +46,8 @@ export function createCedarEngine({
   const { version } = policies;
   if (policies.seesFacts && !read) throw new Error('these rules look at what acts touch, and nothing here can tell it');
   const selector = createSelector(policies);
-  const slices = new LruMap<string, Slice & { readonly number: number }>(SLICES);
-  const memo = new LruMap<string, CedarOutcome>(memoEntries);
+  const slices = new Memo<string, Slice & { readonly number: number }>(SLICES);
+  const memo = new Memo<string, CedarOutcome>(memoEntries);
   let made = 0;
 
   const sliceFor = (kind: string, rules: readonly Rule[]) => {

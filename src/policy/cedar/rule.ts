@@ -6,10 +6,10 @@
 import type { PolicyJson } from '@cedar-policy/cedar-wasm/nodejs';
 import { ACTION_KINDS } from '../../model/actions.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { durationMs } from '../../model/values/duration.ts';
 import { isObject } from '../../model/values/is-object.ts';
 import type { Verdict } from '../../model/words.ts';
 import type { Names, Patterns } from '../context.ts';
-import { durationMs } from '../rules/duration.ts';
 import { nearest } from '../rules/problems.ts';
 import { RULE_ID } from '../rules/schema.ts';
 import { type Guards, guardsOf, uid } from './guards.ts';

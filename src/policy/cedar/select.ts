@@ -4,7 +4,7 @@
  */
 
 import type { Action } from '../../model/actions.ts';
-import { LruMap } from '../../model/values/lru-map.ts';
+import { Memo } from '../../model/values/memo.ts';
 import { isTextField, TEXT_FIELDS, type TextField } from '../context.ts';
 import { type CompiledPolicies, rulesFor } from './compiled.ts';
 import { CERTAIN, couldMatter, type Doubt, type Guard, type Passing, passes, type Scope } from './guards.ts';
@@ -46,7 +46,7 @@ const MAX_KEY_CHARS = 1_024;
 interface KindRules {
   readonly rules: readonly Rule[];
   readonly fields: readonly TextField[];
-  readonly remembered: LruMap<string, readonly Shortlisted[]>;
+  readonly remembered: Memo<string, readonly Shortlisted[]>;
 }
 /** A rule that passed its first tests, and the tests still to be made. */
 interface Shortlisted {
@@ -110,7 +110,7 @@ function toKindRules(rules: readonly Rule[]): KindRules {
   const fields = new Set(
     rules.flatMap(({ guards }) => opening(guards.tests).flatMap((test) => ('path' in test ? test.path : []))),
   );
-  return { rules, fields: [...fields].filter(isTextField), remembered: new LruMap(REMEMBERED) };
+  return { rules, fields: [...fields].filter(isTextField), remembered: new Memo(REMEMBERED) };
 }
 
 /** The leading tests of a rule that look only at few-valued fields. */

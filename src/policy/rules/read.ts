@@ -4,11 +4,11 @@
  */
 
 import { ACTION_KINDS } from '../../model/actions.ts';
+import { durationMs } from '../../model/values/duration.ts';
 import { isObject } from '../../model/values/is-object.ts';
 import { own } from '../../model/values/own.ts';
 import { AUTONOMY_TIERS, EFFECTS, EVIDENCE } from '../../model/words.ts';
 import { isPlainText } from '../cedar/values.ts';
-import { durationMs } from './duration.ts';
 import { matchesGlob } from './glob.ts';
 import { nearest } from './problems.ts';
 import { RULE_ID, RULE_PROPERTIES, type RuleSpec, TEST_PROPERTIES, THEN_WORDS } from './schema.ts';

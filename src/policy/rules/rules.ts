@@ -3,12 +3,12 @@
  * strictest matching rule decides, in whatever order they are written.
  */
 import { ACTION_KINDS } from '../../model/actions.ts';
+import { durationMs } from '../../model/values/duration.ts';
 import { own } from '../../model/values/own.ts';
 import { EFFECTS } from '../../model/words.ts';
 import { patternName } from '../acts/match.ts';
 import { PRINCIPAL_TYPES } from '../cedar/rule.ts';
 import { cedarPattern, cedarString, plainGlob } from '../cedar/text.ts';
-import { durationMs } from './duration.ts';
 import { matchesGlob } from './glob.ts';
 import { isComparison } from './read.ts';
 import type { Comparison, Members, RuleSpec, RuleTest, Scalar, Texts } from './schema.ts';

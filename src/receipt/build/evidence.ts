@@ -123,12 +123,15 @@ const EMPTY: Evidence = {
   still_running: false,
 };
 
-/** Folds one event. An event already folded changes nothing, so overlapping reads are harmless. */
-export function learn(evidence: Evidence, event: CoreEvent): void {
-  if (alreadyFolded(evidence, event)) return;
+/**
+ * Folds one event. An event already folded changes nothing, so overlapping reads are harmless. Returns the event's leaf if it was
+ * hashed.
+ */
+export function learn(evidence: Evidence, event: CoreEvent): string | undefined {
+  if (alreadyFolded(evidence, event)) return undefined;
   const reducer = own(REDUCERS, event.event);
   if (typeof reducer === 'function') reducer(evidence, membersOf(event.payload), event);
-  foldEnvelope(evidence, event);
+  return foldEnvelope(evidence, event);
 }
 
 function alreadyFolded({ cursor }: Evidence, { id }: CoreEvent): boolean {
@@ -141,28 +144,29 @@ function alreadyFolded({ cursor }: Evidence, { id }: CoreEvent): boolean {
 }
 
 /** Members that any event may carry, whatever its resource. */
-function foldEnvelope(evidence: Evidence, event: CoreEvent): void {
+function foldEnvelope(evidence: Evidence, event: CoreEvent): string | undefined {
   evidence.cursor = event.id;
-  if (event.resource?.object === 'task') follow(evidence, event);
+  const leaf = event.resource?.object === 'task' ? follow(evidence, event) : undefined;
   evidence.trace_id ??= text(event.trace_id);
   const override = text(event.replay?.override_key);
   if (override) evidence.override_keys = withWord(evidence.override_keys, override);
   const marks = membersOf(event.metadata).redactions;
   if (Array.isArray(marks)) evidence.redactions = marks.reduce(redacted(event.id), evidence.redactions);
+  return leaf;
 }
 
 /** The next event of the task itself. A draft repeats the last sequence: it is not an event yet, and is not hashed. */
-function follow(evidence: Evidence, event: CoreEvent): void {
+function follow(evidence: Evidence, event: CoreEvent): string | undefined {
   const sequence = count(event.sequence) ?? 0;
-  if (sequence <= evidence.sequence) return;
+  if (sequence <= evidence.sequence) return undefined;
   if (sequence > evidence.sequence + 1) evidence.run = undefined;
   evidence.sequence = sequence;
-  commit(evidence, event);
+  return commit(evidence, event);
 }
 
 /** Also called for events written together with the receipt, which add no evidence. */
-export function commit(evidence: Evidence, event: CoreEvent): void {
-  if (evidence.run) extendRun(evidence.run, event);
+export function commit(evidence: Evidence, event: CoreEvent): string | undefined {
+  return evidence.run && extendRun(evidence.run, event);
 }
 
 /** A mark's pointer is relative to the event; the receipt's pointer starts with the event's id. */

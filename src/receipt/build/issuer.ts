@@ -15,6 +15,7 @@ import type {
   Signer,
 } from '../../ports/index.ts';
 import { eventLeaf, LOG_CONTENT, logRoot, logUri } from '../merkle/event-hash.ts';
+import type { RecentLeaves } from '../merkle/recent-leaves.ts';
 import { hashOf } from '../seal/canonical-json.ts';
 import { sealReceipt } from '../seal/seal.ts';
 import { buildReceipt } from './build.ts';
@@ -29,6 +30,8 @@ export interface IssuerOptions {
   readonly issuer: Omit<Receipt['issuer'], 'public_key_id'>;
   /** The product's name, put into receipts of replays. */
   readonly source: string;
+  /** Receives the leaf of each event that is added to an account. */
+  readonly leaves?: Pick<RecentLeaves, 'note'>;
 }
 
 export function createIssuer(options: IssuerOptions): ReceiptIssuer {
@@ -56,7 +59,7 @@ function createCurrentIssuer({ signer, issuer }: IssuerOptions): () => Receipt['
 }
 
 function createAccount(options: IssuerOptions, currentIssuer: () => Receipt['issuer']): Account {
-  const { signer, issuer, source } = options;
+  const { signer, issuer, source, leaves } = options;
   const evidence = createEvidence();
 
   function seal(claim: ReceiptClaim, head: ChainHead, written: readonly CoreEvent[] = []): SealedReceipt {
@@ -98,7 +101,8 @@ function createAccount(options: IssuerOptions, currentIssuer: () => Receipt['iss
     add(event: CoreEvent) {
       // Only the task's own sequence can show a gap; other events of the task are accepted in any order.
       if (event.resource.object === 'task' && event.sequence !== evidence.sequence + 1) return;
-      learn(evidence, event);
+      const leaf = learn(evidence, event);
+      if (leaf !== undefined) leaves?.note(event, leaf);
       account.sequence = evidence.sequence;
     },
     open() {

@@ -56,14 +56,16 @@ export function copyOfRun({ count, frontier, first, last }: EventRun): EventRun 
   return { count, frontier: [...frontier], first, last };
 }
 
-/** Adds the event. */
-export function extendRun(run: EventRun, event: CoreEvent): void {
-  let node = leafBytes(event);
+/** Adds the event; returns its leaf. */
+export function extendRun(run: EventRun, event: CoreEvent): string {
+  const leaf = leafBytes(event);
+  let node = leaf;
   for (let index = run.count; index % 2 === 1; index = (index - 1) / 2) node = nodeBytes(run.frontier.pop()!, node);
   run.frontier.push(node);
   run.count += 1;
   run.first ??= event.id;
   run.last = event.id;
+  return leaf;
 }
 
 /** The commitment as it stands in a receipt, members in canonical order. */

@@ -1,12 +1,13 @@
 /**
- * Grows the tree over the whole log behind the log: events are read in slices and hashed, and their leaves are stored. Growing
- * pauses after each slice, so that a long backlog does not delay requests.
+ * Grows the tree over the whole log behind the log: events are read in slices and hashed, unless their leaves are in
+ * `recent-leaves.ts`, and the leaves are stored. Growing pauses after each slice, so that a long backlog does not delay requests.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type CoreEvent, eventId, position, TREE_HEAD } from '../../model/events.ts';
 import type { GrownNode, LogTreeState, Store } from '../../ports/index.ts';
 import { leafBytes } from './event-hash.ts';
 import { nodeBytes, spelled } from './merkle.ts';
+import type { RecentLeaves } from './recent-leaves.ts';
 
 type Source = Pick<Store, 'read' | 'logTree'>;
 
@@ -26,15 +27,17 @@ export interface GrowOptions {
   readonly most?: number;
   /** Stops after the current transaction. */
   readonly signal?: AbortSignal;
+  /** Events whose leaf is in here are not read. */
+  readonly leaves?: RecentLeaves;
 }
 
 /** Grows up to the end of the log, unless `most` or `signal` stops it earlier. */
-export async function growLogTree(store: Source, { most, signal }: GrowOptions = {}): Promise<Growth> {
+export async function growLogTree(store: Source, { most, signal, leaves }: GrowOptions = {}): Promise<Growth> {
   let news = false;
   let state = await store.logTree.state();
   for (let left = most ?? Number.POSITIVE_INFINITY; left > 0 && !signal?.aborted; ) {
     const limit = Math.min(STRETCH, left);
-    const grown = await stretch(store, state, limit);
+    const grown = await stretch(store, state, limit, leaves);
     if (!grown) break;
     // Another process grew the tree first: continue from its state.
     const taken = await store.logTree.grow(grown.growth);
@@ -47,25 +50,53 @@ export async function growLogTree(store: Source, { most, signal }: GrowOptions =
   return { state, news };
 }
 
-async function stretch(store: Source, state: LogTreeState, limit: number) {
-  const { size: from, frontier } = state;
+async function stretch(store: Source, state: LogTreeState, limit: number, leaves: RecentLeaves | undefined) {
+  const { first: known, size: from, frontier } = state;
   const nodes: GrownNode[] = [];
   const tree = createGrowth(from, frontier, nodes);
-  let { first } = state;
+  let first = known;
   let news = false;
   let since = performance.now();
-  const range = first === undefined ? {} : { after: eventId(first + from - 1) };
-  for await (const event of store.read({ stream: { of: 'all' }, limit, ...range })) {
-    first ??= positionOf(event);
-    tree.add(leafBytes(event));
-    news ||= event.event !== TREE_HEAD;
-    const spent = performance.now() - since;
-    if (spent <= SLICE_MS) continue;
-    await pause(spent);
+  const added = () => tree.size() - from;
+  const tired = () => performance.now() - since > SLICE_MS;
+  const rest = async () => {
+    await pause(performance.now() - since);
     since = performance.now();
+  };
+
+  /** Adds the known leaves from here on. */
+  async function take(next: number): Promise<void> {
+    for (let at = next; added() < limit; at += 1) {
+      const leaf = leaves?.at(at);
+      if (leaf === undefined) return;
+      tree.add(leaf);
+      // Known leaves are events of tasks, never tree heads.
+      news = true;
+      if (tired()) await rest();
+    }
   }
-  const count = tree.size() - from;
+
+  /** Reads events up to the next known leaf or the end of the log, and returns which of the two it reached. */
+  async function read(next: number | undefined): Promise<'leaf' | 'end'> {
+    const before = tree.size();
+    const until = next === undefined ? undefined : leaves?.nextFrom(next);
+    const range = { ...(next && { after: eventId(next - 1) }), ...(until && { upTo: eventId(until - 1) }) };
+    for await (const event of store.read({ stream: { of: 'all' }, limit: limit - added(), ...range })) {
+      first ??= positionOf(event);
+      tree.add(leafBytes(event));
+      news ||= event.event !== TREE_HEAD;
+      if (tired()) await rest();
+    }
+    return until === undefined || tree.size() === before ? 'end' : 'leaf';
+  }
+
+  while (added() < limit) {
+    if (first !== undefined) await take(first + tree.size());
+    if (added() < limit && (await read(first === undefined ? undefined : first + tree.size())) === 'end') break;
+  }
+  const count = added();
   if (first === undefined || count === 0) return undefined;
+  leaves?.forgetBefore(first + tree.size());
   const growth = { from, first, size: tree.size(), frontier: tree.frontier(), nodes };
   return { growth, count, news };
 }

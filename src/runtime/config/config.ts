@@ -5,10 +5,11 @@
  */
 import { access, constants } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
+import type { OidcSignInOptions } from '../../auth/console-oidc.ts';
 import type { OAuthOptions } from '../../auth/oauth.ts';
 import type { VaultSource } from '../../auth/vaults.ts';
 import type { JsonObject } from '../../model/schema.ts';
-import { durationMs } from '../../policy/rules/duration.ts';
+import { durationMs } from '../../model/values/duration.ts';
 import type { PolicyFile, Sources } from '../../policy/rules/load.ts';
 import { readText } from '../../policy/rules/read-text.ts';
 import type { AgentTerms } from '../../ports/index.ts';
@@ -40,7 +41,8 @@ export interface Config {
   readonly limits: Limits;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
-  readonly oauth: OAuthOptions | undefined;
+  /** `signIn`: people sign in to the console there. */
+  readonly oauth: (OAuthOptions & { readonly signIn?: OidcSignInOptions }) | undefined;
   readonly vaults: readonly VaultSource[];
   readonly traces: NonNullable<ConfigFile['telemetry']>['traces'];
   /** As written; the code that mounts an adapter checks the section against that adapter's own schema. */
@@ -231,8 +233,10 @@ function termsOf({ agents = {}, quotas = {} }: ConfigFile, where: Where): Config
 }
 
 type Duration = (text: string | undefined, ...path: string[]) => number | undefined;
+type OAuthSection = NonNullable<NonNullable<ConfigFile['auth']>['oauth']>;
+type SignInSection = NonNullable<OAuthSection['sign_in']>;
 
-function oauthOf(oauth: NonNullable<NonNullable<ConfigFile['auth']>['oauth']>, duration: Duration): OAuthOptions {
+function oauthOf(oauth: OAuthSection, duration: Duration): Config['oauth'] {
   const tolerance = duration(oauth.clock_tolerance, 'auth', 'oauth', 'clock_tolerance');
   return {
     issuer: oauth.issuer,
@@ -242,6 +246,17 @@ function oauthOf(oauth: NonNullable<NonNullable<ConfigFile['auth']>['oauth']>, d
     ...(oauth.workspaces_claim && { workspacesClaim: oauth.workspaces_claim }),
     ...(oauth.required_scopes && { requiredScopes: oauth.required_scopes }),
     ...(tolerance !== undefined && { clockToleranceSeconds: tolerance / 1000 }),
+    ...(oauth.sign_in && { signIn: signInOf(oauth.sign_in) }),
+  };
+}
+
+function signInOf({ client_id, secret, scopes = [], roles_claim, roles = {} }: SignInSection): OidcSignInOptions {
+  return {
+    clientId: client_id,
+    ...(secret && { secret }),
+    scopes,
+    ...(roles_claim && { rolesClaim: roles_claim }),
+    roles,
   };
 }
 

@@ -1,7 +1,7 @@
 /** `tools.<name>.expose`: which tools of a server callers get, how they are shown, and limits of their calls and results. */
 import { ClosedWord, NonEmpty } from '../../model/schema.ts';
 import { type Static, type TSchema, Type } from '../../model/type.ts';
-import { durationMs } from '../../policy/rules/duration.ts';
+import { durationMs } from '../../model/values/duration.ts';
 
 const Optional = Type.Optional;
 const closed = { additionalProperties: false };

@@ -76,6 +76,28 @@ export const OAuthShape = Closed({
   workspaces_claim: Optional(NonEmpty),
   required_scopes: Optional(said('Scopes every token must carry to be anyone here.', Type.Array(NonEmpty))),
   clock_tolerance: Optional(said('How far clocks may be apart.', Duration)),
+  sign_in: Optional(
+    said(
+      'Lets people sign in to the console at this issuer. Register `<address of the gateway>/sign-in` there as a redirect address.',
+      Closed({
+        client_id: said('The name under which the console is registered at the issuer.', NonEmpty),
+        secret: Optional(said("Name of the client's secret; absent for a public client.", NonEmpty)),
+        scopes: Optional(said('Scopes to ask for, beside `openid`.', Type.Array(NonEmpty))),
+        roles_claim: Optional(
+          said(
+            'The claim that names groups or roles, or a path to it (`realm_access.roles`). Absent: the granted scopes count.',
+            NonEmpty,
+          ),
+        ),
+        roles: Optional(
+          said(
+            'The role here of each value of that claim: `viewer`, `approver` or `admin`.',
+            Named(ClosedWord(['viewer', 'approver', 'admin'])),
+          ),
+        ),
+      }),
+    ),
+  ),
 });
 
 export const VaultShape = Closed({

@@ -1,6 +1,6 @@
 /** The `store` section: the path of the log, its maximum size, and how long a write waits for another process. */
 import { join } from 'node:path';
-import { durationMs } from '../../policy/rules/duration.ts';
+import { durationMs } from '../../model/values/duration.ts';
 import type { StoreLocation } from '../../store/index.ts';
 import { type Where, wrong } from './document.ts';
 import type { ConfigFile } from './shape.ts';

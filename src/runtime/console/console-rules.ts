@@ -9,6 +9,7 @@ import type { RulesService } from '../../console/services.ts';
 import { recordedDecisions } from '../../core/events/recorded-decisions.ts';
 import { eventId, position } from '../../model/events.ts';
 import { asFault, Fault } from '../../model/faults.ts';
+import { readOnSnapshot } from '../../policy/acts/match.ts';
 import { createCedarEngine } from '../../policy/cedar/engine.ts';
 import { createPolicyChain } from '../../policy/chain.ts';
 import { compareDecisions } from '../../policy/compare.ts';
@@ -110,7 +111,7 @@ export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
     check,
     async *compare(name, text, sinceMs, signal): AsyncGenerator<ComparedDecision> {
       const policies = await loadPolicies(await edited(name, text));
-      const engines = [createPersonaEngine(), createCedarEngine({ policies, read: readAct })];
+      const engines = [createPersonaEngine(), createCedarEngine({ policies, read: readOnSnapshot(readAct) })];
       const chain = createPolicyChain({ engines });
       const after = await cursorBefore(Date.now() - sinceMs);
       const tip = await store.tip({ of: 'all' });

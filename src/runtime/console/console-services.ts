@@ -1,30 +1,55 @@
 /** What the console is given: sign-in, and the parts of the runtime that its own routes show. Composition, no logic. */
 import { type ApiKeys, keyIdOf } from '../../auth/api-keys.ts';
+import { createConsoleOidc } from '../../auth/console-oidc.ts';
 import { type ConsoleSessions, consoleToken } from '../../auth/console-sessions.ts';
 import type { ConsoleServices } from '../../console/services.ts';
+import { systemClock } from '../../core/clock.ts';
 import type { Actor } from '../../model/actions.ts';
 import { Fault } from '../../model/faults.ts';
-import type { Deps } from '../../ports/index.ts';
+import type { Adapter, Deps } from '../../ports/index.ts';
+import { consistencyProof, inclusionProof } from '../../receipt/merkle/proofs.ts';
+import { lastLogHead } from '../../receipt/seal/checkpoints.ts';
+import { signTreeHead } from '../../receipt/seal/tree-head.ts';
+import type { WitnessState } from '../../witness/send.ts';
 import type { CoreRuntime } from '../assemble.ts';
 import type { Config } from '../config/config.ts';
 import { consoleRules } from './console-rules.ts';
 
 export interface ConsoleParts {
   readonly runtime: {
-    readonly deps: Pick<Deps, 'authenticate'>;
-    readonly core: Pick<CoreRuntime, 'store' | 'log' | 'policy'>;
+    readonly deps: Pick<Deps, 'authenticate' | 'secret'>;
+    readonly core: Pick<CoreRuntime, 'store' | 'log' | 'policy' | 'keyring'>;
     readonly config: () => Config;
   };
   readonly sessions: ConsoleSessions;
   readonly keys: ApiKeys;
   readonly doors: readonly string[];
+  readonly adapters: readonly Adapter[];
+  readonly witnesses: () => ReadonlyMap<string, WitnessState>;
 }
 
 /** The person who opened the printed link: anyone who could read this process's output. */
 const LINK_HOLDER = { id: 'local:console', kind: 'person', scopes: ['*'] } as const;
 
-export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts): ConsoleServices {
+export function consoleServices({
+  runtime,
+  sessions,
+  keys,
+  doors,
+  adapters,
+  witnesses,
+}: ConsoleParts): ConsoleServices {
   const { store } = runtime.core;
+  const { oauth } = runtime.config();
+  const oidc =
+    oauth?.signIn &&
+    createConsoleOidc({ oauth: { ...oauth, signIn: oauth.signIn }, clock: systemClock, secret: runtime.deps.secret });
+  /** A statement about the receipts as they are now. It is not written: the log has heads of its own, taken as it grows. */
+  async function signedHead() {
+    const tree = await store.tree();
+    return { tree, head: signTreeHead(tree, systemClock.now(), runtime.core.keyring.signer()) };
+  }
+
   return {
     signIn: {
       async withCode(code, host) {
@@ -37,6 +62,14 @@ export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts
         if (!key_id) throw new Fault('unauthenticated', 'this is not an API key');
         return await sessions.open({ host, how: 'key', key_id, actor: person(actor) });
       },
+      oidc: oidc && {
+        name: oidc.name,
+        begin: oidc.begin,
+        async end(answer, origin, host) {
+          const actor = await oidc.end(answer, origin);
+          return await sessions.open({ host, how: 'oauth', actor: person({ ...actor, kind: 'person' }) });
+        },
+      },
       find: sessions.find,
       end: sessions.end,
       token: consoleToken,
@@ -45,15 +78,24 @@ export function consoleServices({ runtime, sessions, keys, doors }: ConsoleParts
     rules: consoleRules({ core: runtime.core, config: runtime.config }),
     doors: () => doors.map((name) => ({ name, protocol: name, open: true })),
     keys: () => keys.list(),
-    async proof() {
-      const { witness } = runtime.config();
-      const tip = await store.tip({ of: 'all' });
-      const witnesses = Object.entries(witness).map(([name, where]) => ({
-        name,
-        by: 'file' in where ? 'file' : 'url',
-      }));
-      return { tip: tip ?? null, witnesses };
+    async proof(from) {
+      const { tree, head } = await signedHead();
+      const consistency =
+        from === undefined || from > tree.size ? null : await consistencyProof(from, tree.size, store.nodes);
+      const witnessed = Object.entries(runtime.config().witness).map(([name, where]) => {
+        const { kept = null, trouble = null } = witnesses().get(name) ?? {};
+        return { name, by: 'file' in where ? 'file' : 'url', kept, trouble };
+      });
+      const log = (await lastLogHead(store)) ?? null;
+      return { head, consistency, log, witnesses: witnessed };
     },
+    async inclusion(id) {
+      const { tree, head } = await signedHead();
+      const stored = await store.receipt(id);
+      if (!stored || stored.position >= tree.size) throw new Fault('not_found', `there is no receipt ${id}`);
+      return { head, inclusion: await inclusionProof(stored.position, tree.size, store.nodes) };
+    },
+    views: () => new Map(adapters.flatMap(({ name, view }) => (view ? [[name, view()]] : []))),
     parts: () => {
       const { agents, tools, harnesses } = runtime.config();
       return Object.entries({ agent: agents, tools, harness: harnesses }).flatMap(([kind, named]) =>

@@ -8,8 +8,8 @@ import type { Actor } from '../../model/actions.ts';
 import { asFault, type FaultKind } from '../../model/faults.ts';
 import type { Persona, Quota, Vault } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
+import { durationMs } from '../../model/values/duration.ts';
 import { everyRow } from '../../model/values/every-row.ts';
-import { durationMs } from '../../policy/rules/duration.ts';
 import type { Bridge, Clock, Row } from '../../ports/index.ts';
 import type { Config } from '../config/config.ts';
 

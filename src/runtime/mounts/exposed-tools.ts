@@ -7,17 +7,24 @@ import { reworded } from '../../core/tools/upstream-definition.ts';
 import type { Skill } from '../../model/resources.ts';
 import { own } from '../../model/values/own.ts';
 import { matchesGlob } from '../../policy/rules/glob.ts';
-import type { ToolBackend } from '../../ports/index.ts';
+import { type ToolBackend, wrapTools } from '../../ports/index.ts';
 import { type ExposeConfig, limitsOf } from '../config/expose.ts';
 
 export function exposedTools(backend: ToolBackend, config: ExposeConfig | undefined): ToolBackend {
-  if (!config) return backend;
+  return config ? wrapTools(backend, (one) => exposing(one, config)) : backend;
+}
+
+function exposing(backend: ToolBackend, config: ExposeConfig): ToolBackend {
   const { allow, rename = {}, describe = {}, max_result: most } = config;
   const limits = limitsOf(config);
   const ownNames = new Map(Object.entries(rename).map(([from, to]) => [to, from]));
   /** Lists are never mutated, so the same array is exposed as the same array. */
   const lists = new WeakMap<readonly Skill[], readonly Skill[]>();
   const shown = new WeakMap<Skill, Skill>();
+
+  /** Tools of the gateway that stand in the list of a server, such as its sign-in: what is exposed of the server is not about them. */
+  const gateways = new Set<string>();
+  const isGateways = (skill: Skill) => skill.metadata.gateway === true;
 
   const isAllowed = (tool: string) => allow?.some((glob) => matchesGlob(glob, tool)) ?? true;
 
@@ -33,7 +40,8 @@ export function exposedTools(backend: ToolBackend, config: ExposeConfig | undefi
   function exposed(skills: readonly Skill[]): readonly Skill[] {
     const known = lists.get(skills);
     if (known) return known;
-    const all = skills.filter(({ name }) => isAllowed(name)).map(one);
+    for (const skill of skills) if (isGateways(skill)) gateways.add(skill.name);
+    const all = skills.flatMap((skill) => (isGateways(skill) ? [skill] : isAllowed(skill.name) ? [one(skill)] : []));
     const counts = new Map<string, number>();
     for (const { name } of all) counts.set(name.toLowerCase(), (counts.get(name.toLowerCase()) ?? 0) + 1);
     // Two tools of one name are told apart by nobody: neither is exposed.
@@ -63,7 +71,7 @@ export function exposedTools(backend: ToolBackend, config: ExposeConfig | undefi
     limit: (tool) => limits.find(({ tools }) => matchesGlob(tools, ownName(tool))),
     async call(action, signal, context, reference) {
       const tool = ownName(action.tool ?? '');
-      if (!isAllowed(tool)) throw new Error(`${tool} is not exposed`);
+      if (!isAllowed(tool) && !gateways.has(tool)) throw new Error(`${tool} is not exposed`);
       const result = await backend.call(
         tool === action.tool ? action : { ...action, tool },
         signal,

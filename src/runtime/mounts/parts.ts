@@ -4,7 +4,14 @@
  */
 
 import { Fault } from '../../model/faults.ts';
-import type { AgentBackend, Closable, Deps, Logger, ToolBackend } from '../../ports/index.ts';
+import {
+  type AgentBackend,
+  type Closable,
+  type Deps,
+  type Logger,
+  type ToolBackend,
+  wrapTools,
+} from '../../ports/index.ts';
 import type { Parts as Mounted } from '../assemble.ts';
 import type { Mounts, PartOpening } from './mounts.ts';
 
@@ -112,8 +119,8 @@ function trackedAgent(agent: AgentBackend): Tracked<AgentBackend> {
 
 function trackedTools(tools: ToolBackend): Tracked<ToolBackend> {
   const { watch, free } = counter();
-  const call: ToolBackend['call'] = (...args) => watch(tools.call(...args));
-  return { part: { ...tools, call }, free };
+  const part = wrapTools(tools, (one) => ({ ...one, call: (...args) => watch(one.call(...args)) }));
+  return { part, free };
 }
 
 function counter() {

@@ -44,6 +44,10 @@ export interface Database {
   readonly ahead?: Ahead;
 
   readonly events: Events;
+  /** The words with these numbers, both included. */
+  words(first: number, last: number): Wait<StoredWord[]>;
+  /** The newest words that events from this position on may use, and the newest of receipts; at most so many of each. */
+  recentWords(position: number, most: number): Wait<StoredWord[]>;
   /** The JSON text of a row; null or undefined when there is none. */
   row(object: string, id: string): Wait<string | null | undefined>;
   list(query: ListQuery): Wait<Row[]>;
@@ -70,11 +74,12 @@ export interface Errors {
 export interface End {
   /** Last position; 0 when there never was an event. */
   readonly position: number;
-  /** Time of the last event; empty when there never was one. */
-  readonly at: string;
-  /** Last numbers given to a resource and to a location. */
+  /** Time of the last event that was pruned; empty when none was. */
+  readonly floorAt: string;
+  /** Last numbers given to a resource, to a location and to a word. */
   readonly resource: number;
   readonly location: number;
+  readonly word: number;
 }
 
 /**
@@ -127,12 +132,21 @@ export interface Ahead {
   close(): Promise<void>;
 }
 
-export interface Item {
+/** A string or a list of names that events or receipts refer to by its number, as JSON. */
+export interface StoredWord {
+  readonly number: number;
+  /** Of the event that brought it; 0: a receipt did. */
   readonly position: number;
   readonly text: string;
 }
+
+/** An event as it is stored: packed, or JSON. */
+export interface StoredBody {
+  readonly position: number;
+  readonly body: string;
+}
 export interface Page {
-  readonly items: Item[];
+  readonly items: StoredBody[];
   /** None is left up to the position asked for. */
   readonly done: boolean;
 }
@@ -145,7 +159,7 @@ export interface Events {
   last(): Wait<number>;
   /** Last position that was pruned; 0 when none was. */
   floor(): Wait<number>;
-  text(position: number): Wait<string | undefined>;
+  body(position: number): Wait<string | undefined>;
   /** Reads a stream behind `after`, which must not be below the floor. */
   open(stream: Stream, after: number): Reader;
   /**
@@ -156,9 +170,13 @@ export interface Events {
   tip(stream: Stream): Wait<number | undefined>;
 }
 
+/** A receipt as it is stored: packed, or JSON. */
+export interface ReceiptBody extends Omit<StoredReceipt, 'receipt'> {
+  readonly body: string;
+}
 export interface Receipts {
-  get(id: string): Wait<StoredReceipt | undefined>;
-  list(query: ReceiptQuery): Wait<StoredReceipt[]>;
+  get(id: string): Wait<ReceiptBody | undefined>;
+  list(query: ReceiptQuery): Wait<ReceiptBody[]>;
   tree(): Wait<ChainHead['tree']>;
   nodes(wanted: readonly { level: number; index: number }[]): Wait<TreeNode[]>;
 }
@@ -188,7 +206,6 @@ export interface BlobPart {
 
 /** Pruning, rebuilding and comparing. Writing happens inside `transact`. */
 export interface Upkeep {
-  timeOf(position: number): Wait<string | undefined>;
   /** Ids of the tasks whose state is not one of those. */
   openTasks(isOver: (state: string) => boolean): Wait<string[]>;
   /** Projections of the pruned part of the log: where a rebuild starts. */

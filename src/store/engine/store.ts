@@ -7,6 +7,8 @@ import { createCommits } from './commit/commits.ts';
 import type { Database } from './database.ts';
 import { createFollowing } from './follow/follow.ts';
 import { createRangeReader } from './follow/ranges.ts';
+import { createStoredLog } from './packing/stored-log.ts';
+import { createWordWriter } from './packing/words.ts';
 import { createRows } from './rows.ts';
 import { compareRows } from './upkeep/compare.ts';
 import { rebuildRows } from './upkeep/rebuild.ts';
@@ -37,15 +39,17 @@ export const LOCK_TIMEOUT_MS = 5_000;
 
 export function createStore(database: Database, options: EngineOptions): EngineStore {
   const { clock, projector, log: logger, lockTimeoutMs: timeoutMs = LOCK_TIMEOUT_MS, queueSize, pollMs } = options;
-  const { errors, events: log, receipts, logTree } = database;
+  const { errors, receipts, logTree } = database;
+  const log = createStoredLog(database);
   const lockTimeout = { timeoutMs, isBusy: errors.isBusy };
   const reading = createRangeReader(log, lockTimeout);
   const rows = createRows(database);
   const writer = createWriter(database, lockTimeout, logger);
-  const following = createFollowing({ database, reading, queueSize, pollMs });
-  const batches = createBatches({ lookups: database.lookups, rows, projector });
+  const following = createFollowing({ database, log, reading, queueSize, pollMs });
+  const batches = createBatches({ lookups: database.lookups, rows, words: createWordWriter(database), projector });
   const commits = createCommits({
     database,
+    log,
     batches,
     clock,
     writer,
@@ -53,7 +57,7 @@ export function createStore(database: Database, options: EngineOptions): EngineS
     written: ({ first, events }) => following.publish(first, events),
   });
   const blobs = createBlobs(database.blobs, writer);
-  const retain = createRetain({ database, projector, writer, clock });
+  const retain = createRetain({ database, log, projector, writer, clock });
 
   /** Runs one at a time: a rebuild and a retention would interfere with each other. */
   let upkeep: Promise<unknown> = Promise.resolve();
@@ -102,7 +106,7 @@ export function createStore(database: Database, options: EngineOptions): EngineS
         return tip === undefined ? undefined : eventId(tip);
       }),
     columnFault: (progress) => database.upkeep.columnFault(progress),
-    compareRows: (progress) => inTurn(() => compareRows(database, projector, progress)),
+    compareRows: (progress) => inTurn(() => compareRows(database, log, projector, progress)),
     firstMissing: (stream) => look(() => reading.firstMissing(stream)),
     get<T extends Row>(object: string, id: string) {
       const get = () => {
@@ -119,8 +123,8 @@ export function createStore(database: Database, options: EngineOptions): EngineS
     },
     list: <T extends Row>(query: Parameters<Store['list']>[0]) =>
       look(() => database.list(query) as unknown as Wait<readonly T[]>),
-    receipt: (id) => look(() => receipts.get(id)),
-    receipts: (query) => look(() => receipts.list(query)),
+    receipt: (id) => look(() => log.receipt(id)),
+    receipts: (query) => look(() => log.receipts(query)),
     tree: () => look(() => receipts.tree()),
     nodes: (wanted) => look(() => receipts.nodes(wanted)),
     logTree: {
@@ -140,7 +144,7 @@ export function createStore(database: Database, options: EngineOptions): EngineS
     retain: (before) => inTurn(() => retain(before)),
     rebuild: () =>
       inTurn(async () => {
-        await rebuildRows(database, projector, writer);
+        await rebuildRows(database, log, projector, writer);
         commits.forget();
       }),
     room: () => database.room(),

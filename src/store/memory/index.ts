@@ -1,8 +1,7 @@
 /** The store in memory: the same engine as every store, on maps instead of a file. */
 import type { Stream } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
-import type { Row, StoredReceipt } from '../../ports/index.ts';
-import type { Database, Events, Item, Page } from '../engine/database.ts';
+import type { Database, Events, Page, ReceiptBody, StoredBody } from '../engine/database.ts';
 import { createStore, type EngineOptions, type EngineStore } from '../engine/store.ts';
 import { listRows } from './list.ts';
 import { applyWriteSet, createMemoryLog, keyOf, type MemoryLog, nodeKey } from './log.ts';
@@ -48,9 +47,10 @@ export function openMemory(memory: MemoryLog): Database {
     version: () => use().generation - own,
     end: () => ({
       position: lastOf(memory),
-      at: memory.items.length > 0 ? timeOf(memory.items.at(-1)!) : memory.floorAt,
+      floorAt: memory.floorAt,
       resource: memory.resources.size,
       location: memory.locations.size,
+      word: memory.lastWord,
     }),
     commit(decide) {
       use();
@@ -67,6 +67,15 @@ export function openMemory(memory: MemoryLog): Database {
       return result;
     },
     events: createEvents(use),
+    words: (first, last) => [...use().words.values()].filter(({ number }) => number >= first && number <= last),
+    recentWords(from, most) {
+      const words = [...use().words.values()];
+      const ofReceipts = words.filter(({ position }) => position === 0);
+      return [
+        ...ofReceipts.slice(-most),
+        ...words.filter(({ position }) => position > 0 && position >= from).slice(-most),
+      ];
+    },
     row: bodyOf,
     list: (query) => listRows(use(), query),
     receipts: {
@@ -138,9 +147,9 @@ function faultOf(thrown: unknown): Fault | undefined {
 }
 
 function createEvents(use: () => MemoryLog): Events {
-  const itemAt = ({ items, floor }: MemoryLog, position: number): Item | undefined => items[position - floor - 1];
+  const itemAt = ({ items, floor }: MemoryLog, position: number): StoredBody | undefined => items[position - floor - 1];
 
-  function page(stream: Stream, after: number, upTo: number, most: number): Item[] {
+  function page(stream: Stream, after: number, upTo: number, most: number): StoredBody[] {
     const log = use();
     if (stream.of === 'all') {
       const from = Math.max(0, after - log.floor);
@@ -157,7 +166,7 @@ function createEvents(use: () => MemoryLog): Events {
   return {
     last: () => lastOf(use()),
     floor: () => use().floor,
-    text: (position) => itemAt(use(), position)?.text,
+    body: (position) => itemAt(use(), position)?.body,
     open(stream, after) {
       let at = after;
       return {
@@ -187,13 +196,11 @@ function indexBehind(positions: readonly number[], after: number): number {
 }
 
 const lastOf = ({ floor, items }: MemoryLog): number => floor + items.length;
-const timeOf = ({ text }: Item): string => (JSON.parse(text) as Row).created_at;
 
-/** A copy: what a caller does to a receipt must not reach the log. */
-function shown(receipt: MemoryLog['receipts'][number] | undefined): StoredReceipt | undefined {
+function shown(receipt: MemoryLog['receipts'][number] | undefined): ReceiptBody | undefined {
   if (!receipt) return undefined;
   const { id: _, task: __, ...stored } = receipt;
-  return structuredClone(stored);
+  return stored;
 }
 
 function nodesIn(nodes: ReadonlyMap<string, string>, wanted: readonly { level: number; index: number }[]) {

@@ -3,10 +3,17 @@
  * its process, and lists read every row of their kind: for tests, and for processes that need no past.
  */
 import type { Stream } from '../../model/events.ts';
-import type { Receipt } from '../../model/receipt.ts';
-import type { ChainHead, LogTreeState, Row, StoredReceipt } from '../../ports/index.ts';
+import type { ChainHead, LogTreeState, Row } from '../../ports/index.ts';
 import type { RowChange, WriteSet } from '../engine/commit/write-set.ts';
-import type { BlobPart, FoldedRow, Item, StoredAnswer, StoredHead } from '../engine/database.ts';
+import type {
+  BlobPart,
+  FoldedRow,
+  ReceiptBody,
+  StoredAnswer,
+  StoredBody,
+  StoredHead,
+  StoredWord,
+} from '../engine/database.ts';
 
 export interface MemoryLog {
   /** How many transactions there were. */
@@ -15,7 +22,7 @@ export interface MemoryLog {
   floor: number;
   floorAt: string;
   /** The events behind the floor, in order. */
-  items: Item[];
+  items: StoredBody[];
   /** Positions of the events of each stream but `all`, by its key. */
   readonly streams: Map<string, number[]>;
   /** First pruned position of each task and session; 1 for a resource that lost events. */
@@ -24,12 +31,15 @@ export interface MemoryLog {
   readonly heads: Map<string, MutableHead>;
   readonly resources: Map<number, { readonly key: string; readonly head: MutableHead }>;
   readonly locations: Map<number, readonly string[]>;
+  /** By number; those of pruned events are gone. */
+  readonly words: Map<number, StoredWord>;
+  lastWord: number;
   /** By object and id. */
   rows: Map<string, Map<string, MemoryRow>>;
   readonly baseline: Map<string, FoldedRow>;
   readonly answers: Map<string, StoredAnswer & { readonly at: string }>;
   /** By position. */
-  readonly receipts: (StoredReceipt & { readonly id: string; readonly task: string })[];
+  readonly receipts: (ReceiptBody & { readonly id: string; readonly task: string })[];
   tree: ChainHead['tree'];
   readonly nodes: Map<string, string>;
   logTree: LogTreeState;
@@ -60,6 +70,8 @@ export const createMemoryLog = (): MemoryLog => ({
   heads: new Map(),
   resources: new Map(),
   locations: new Map(),
+  words: new Map(),
+  lastWord: 0,
   rows: new Map(),
   baseline: new Map(),
   answers: new Map(),
@@ -96,13 +108,17 @@ export function applyWriteSet(log: MemoryLog, writeSet: WriteSet): void {
     );
     log.locations.set(number, keys);
   }
-  for (const [position, resource, sequence, location, text] of entries<[number, number, number, number, string]>(
+  for (const [number, position, text] of entries<[number, number, string]>(writeSet.words, 3)) {
+    log.words.set(number, { number, position, text });
+    log.lastWord = number;
+  }
+  for (const [position, resource, sequence, location, body] of entries<[number, number, number, number, string]>(
     writeSet.events,
     5,
   )) {
     const { key, head } = log.resources.get(resource)!;
     head.sequence = sequence;
-    log.items.push({ position, text });
+    log.items.push({ position, body });
     for (const stream of [key, ...log.locations.get(location)!]) {
       const positions = log.streams.get(stream);
       if (positions) positions.push(position);
@@ -112,7 +128,7 @@ export function applyWriteSet(log: MemoryLog, writeSet: WriteSet): void {
   for (const change of writeSet.rows) putRow(log, change);
   type Sealed = [number, string, number, string, string, string, string];
   for (const [position, chain, index, id, hash, task, body] of entries<Sealed>(writeSet.receipts, 7)) {
-    log.receipts[position] = { position, chain, index, hash, receipt: JSON.parse(body) as Receipt, id, task };
+    log.receipts[position] = { position, chain, index, hash, body, id, task };
   }
   for (const [level, index, hash] of entries<[number, number, string]>(writeSet.nodes, 3)) {
     log.nodes.set(nodeKey(level, index), hash);

@@ -1,16 +1,12 @@
 /** Pruning, rebuilding and comparing in memory. */
 import type { Row } from '../../ports/index.ts';
+import { eraOf, firstOfEra } from '../engine/commit/write-set.ts';
 import type { FoldedRow, FoldTable, FreshRows, StoredRow, Upkeep } from '../engine/database.ts';
 import { filterOf } from '../engine/filters.ts';
 import { type MemoryLog, type MemoryRow, pruneEvents } from './log.ts';
 
 export function createUpkeep(use: () => MemoryLog): Upkeep {
   return {
-    timeOf(position) {
-      const { items, floor } = use();
-      const item = items[position - floor - 1];
-      return item && (JSON.parse(item.text) as Row).created_at;
-    },
     openTasks(isOver) {
       return [...(use().rows.get('task') ?? [])].flatMap(([id, { row }]) => {
         const state = row && filterOf(row, 'state');
@@ -31,7 +27,9 @@ export function createUpkeep(use: () => MemoryLog): Upkeep {
       return old.length;
     },
     tidy() {
-      const { parts, blobs } = use();
+      const { parts, blobs, words, floor } = use();
+      const kept = firstOfEra(eraOf(floor + 1));
+      for (const { number, position } of words.values()) if (position > 0 && position < kept) words.delete(number);
       for (const sha256 of parts.keys()) if (!blobs.has(sha256)) parts.delete(sha256);
     },
     // There is nothing beside the bodies that could disagree with them.

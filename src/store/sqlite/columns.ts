@@ -3,10 +3,12 @@
  * an event, or attributes it to another resource, while its body is intact. Reads the log in pages.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Cursor, eventId } from '../../model/events.ts';
+import { type CoreEvent, type Cursor, eventId } from '../../model/events.ts';
 import { SPAN } from '../engine/commit/write-set.ts';
+import { createWordReader } from '../engine/packing/word-reader.ts';
 import type { Connection } from './file/connection.ts';
 import type { Log } from './log.ts';
+import type { WordRows } from './words.ts';
 
 export interface ColumnFault {
   readonly event_id: Cursor;
@@ -15,26 +17,21 @@ export interface ColumnFault {
 }
 
 /** Positions per query. */
-const PAGE = 2_000;
+const PAGE = 250;
 
-const IN_BODY = `json_extract(e.body, '$.sequence'), json_extract(e.body, '$.id'), json_extract(e.body, '$.resource.object'),
-  json_extract(e.body, '$.resource.id'), json_extract(e.body, '$.task_id'), json_extract(e.body, '$.session_id'),
-  json_extract(e.body, '$.workspace_id')`;
-const IN_COLUMNS = `e.sequence, printf('evt_%016d', e.position), r.object, r.name, p.task, p.session, p.workspace`;
+type Columns = [
+  ...[position: number, resource: number, sequence: number, body: string],
+  ...[object: string | null, name: string | null],
+  ...[ofResource: number | null, task: string | null, session: string | null, workspace: string | null],
+];
 
-export function createColumns(connection: Connection, log: Log) {
-  const wrong = connection.prepare(
-    `SELECT e.position, CASE WHEN json_valid(e.body) = 0 THEN 'body'
-       WHEN json_extract(e.body, '$.id') IS NOT printf('evt_%016d', e.position) THEN 'position'
-       WHEN json_extract(e.body, '$.sequence') IS NOT e.sequence THEN 'sequence'
-       WHEN (p.resource, r.object, r.name) IS NOT
-         (e.resource, json_extract(e.body, '$.resource.object'), json_extract(e.body, '$.resource.id')) THEN 'resource'
-       ELSE 'place' END
+export function createColumns(connection: Connection, log: Log, words: WordRows) {
+  const select = connection.prepare(
+    `SELECT e.position, e.resource, e.sequence, e.body, r.object, r.name, p.resource, p.task, p.session, p.workspace
      FROM events e LEFT JOIN resources r ON r.id = e.resource LEFT JOIN places p ON p.id = e.place
-     WHERE e.position > ? AND e.position <= ? AND
-       CASE json_valid(e.body) WHEN 0 THEN 1 ELSE p.resource IS NOT e.resource OR (${IN_BODY}) IS NOT (${IN_COLUMNS}) END
-     ORDER BY e.position LIMIT 1`,
+     WHERE e.position > ? AND e.position <= ? ORDER BY e.position`,
   );
+  const { unpack } = createWordReader(words.words);
   const unlisted = connection.prepare(
     `SELECT min(e.position) FROM events e WHERE e.position > ? AND e.position <= ? AND NOT EXISTS
        (SELECT 1 FROM stretches s WHERE s.resource = e.resource AND s.stretch = e.position >> 12 AND s.first <= e.sequence)`,
@@ -56,8 +53,10 @@ export function createColumns(connection: Connection, log: Log) {
   );
 
   function inPage(from: number, to: number): ColumnFault | undefined {
-    const [position, column] = (wrong.get([from, to]) as [number, string] | undefined) ?? [];
-    if (position !== undefined && column !== undefined) return { event_id: eventId(position), column };
+    for (const columns of select.all([from, to]) as Columns[]) {
+      const column = wrongIn(columns, unpack(columns[3]) as string);
+      if (column) return { event_id: eventId(columns[0]), column };
+    }
     const [hidden] = unlisted.get([from, to]) as [number | null];
     if (hidden !== null) return { event_id: eventId(hidden), column: 'stretch' };
     const [unseen] = unspanned.get([from, to]) as [number | null];
@@ -77,4 +76,22 @@ export function createColumns(connection: Connection, log: Log) {
     }
     return undefined;
   };
+}
+
+/** The first column that disagrees with the body. */
+function wrongIn(
+  [position, resource, sequence, , object, name, ofResource, task, session, workspace]: Columns,
+  text: string,
+): string | undefined {
+  let event: CoreEvent;
+  try {
+    event = JSON.parse(text) as CoreEvent;
+  } catch {
+    return 'body';
+  }
+  if (event.id !== eventId(position)) return 'position';
+  if (event.sequence !== sequence) return 'sequence';
+  if (ofResource !== resource || event.resource?.object !== object || event.resource?.id !== name) return 'resource';
+  const same = (event.task_id ?? null) === task && (event.session_id ?? null) === session;
+  return same && (event.workspace_id ?? null) === workspace ? undefined : 'place';
 }

@@ -17,6 +17,7 @@ import { createReaders } from './reading/reader.ts';
 import { createReceipts } from './receipts.ts';
 import { createRows } from './rows.ts';
 import { createUpkeep } from './upkeep.ts';
+import { createWordRows } from './words.ts';
 import { createTableWriter, tableRowsOf } from './writing/table-rows.ts';
 import { createWriterThread, type WriterThreadThreshold } from './writing/writer-thread.ts';
 
@@ -54,6 +55,7 @@ async function openSqlite(options: SqliteOptions): Promise<Database> {
   const readers = createReaders(connection, log);
   const rows = createRows(connection);
   const receipts = createReceipts(connection);
+  const words = createWordRows(connection);
   const blobs = createBlobRows(connection);
   const leases = createLeases(`${path}.leases`);
   const write = createTableWriter(connection);
@@ -106,12 +108,14 @@ async function openSqlite(options: SqliteOptions): Promise<Database> {
     },
     ...(ahead && { ahead }),
     events: { ...log, ...readers },
+    words: words.words,
+    recentWords: words.recentWords,
     row: rows.body,
     list: rows.list,
     receipts,
     logTree: createLogTree(connection),
     blobs,
-    upkeep: createUpkeep(connection, log, () => {
+    upkeep: createUpkeep(connection, log, words, () => {
       blobs.sweep();
       leases.sweep();
     }),

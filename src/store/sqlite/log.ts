@@ -8,7 +8,7 @@ export interface Log {
   last(): number;
   /** Last position that was pruned; 0 when none was. */
   floor(): number;
-  text(position: number): string | undefined;
+  body(position: number): string | undefined;
 }
 
 export function createLog(connection: Connection): Log {
@@ -16,25 +16,24 @@ export function createLog(connection: Connection): Log {
   const meta = connection.prepare('SELECT value FROM meta WHERE name = ?');
   const lastResource = connection.prepare('SELECT max(id) FROM resources');
   const lastLocation = connection.prepare('SELECT max(id) FROM places');
+  const lastWord = connection.prepare('SELECT max(id) FROM words');
   const select = connection.prepare('SELECT body FROM events WHERE position = ?');
 
   const floor = (): number => Number((meta.get(['floor']) as [string] | undefined)?.[0] ?? 0);
   const lastPosition = (): number => (last.get() as [number | null])[0] ?? floor();
-  const text = (position: number): string | undefined => (select.get([position]) as [string] | undefined)?.[0];
+  const body = (position: number): string | undefined => (select.get([position]) as [string] | undefined)?.[0];
 
   return {
     floor,
-    text,
+    body,
     last: lastPosition,
     end() {
-      const position = lastPosition();
-      const body = text(position);
-      const at = body ? (JSON.parse(body) as { created_at: string }).created_at : meta.get(['floor_at'])?.[0];
       return {
-        position,
-        at: (at as string | undefined) ?? '',
+        position: lastPosition(),
+        floorAt: (meta.get(['floor_at'])?.[0] as string | undefined) ?? '',
         resource: (lastResource.get() as [number | null])[0] ?? 0,
         location: (lastLocation.get() as [number | null])[0] ?? 0,
+        word: (lastWord.get() as [number | null])[0] ?? 0,
       };
     },
   };

@@ -1,6 +1,6 @@
 /** Receipts, their chains, and the Merkle tree over all of them. Never pruned, never rewritten. */
-import type { Receipt } from '../../model/receipt.ts';
-import type { ChainHead, ReceiptQuery, StoredReceipt, TreeNode } from '../../ports/index.ts';
+import type { ChainHead, ReceiptQuery, TreeNode } from '../../ports/index.ts';
+import type { ReceiptBody } from '../engine/database.ts';
 import type { Connection, Value } from './file/connection.ts';
 
 /** Key of a tree node in its table: nodes completed at the same time lie next to each other. */
@@ -52,11 +52,11 @@ export function createReceipts(connection: Connection) {
         ? { previous: last[1], index: last[0] + 1, tree: tree() }
         : { previous: null, index: 0, tree: tree() };
     },
-    get(id: string): StoredReceipt | undefined {
+    get(id: string): ReceiptBody | undefined {
       const found = select.get([id]) as Columns | undefined;
       return found && stored(found);
     },
-    list({ chain, index, task, after, limit = 50 }: ReceiptQuery): StoredReceipt[] {
+    list({ chain, index, task, after, limit = 50 }: ReceiptQuery): ReceiptBody[] {
       if (chain !== undefined && index === undefined && task === undefined) {
         const from = after === undefined ? 0 : numberBehind(chain, after);
         return (selectChain.all([chain, from, limit]) as Columns[]).map(stored);
@@ -87,6 +87,6 @@ export function createReceipts(connection: Connection) {
   };
 }
 
-function stored([position, chain, index, hash, body]: Columns): StoredReceipt {
-  return { position, chain, index, hash, receipt: JSON.parse(body) as Receipt };
+function stored([position, chain, index, hash, body]: Columns): ReceiptBody {
+  return { position, chain, index, hash, body };
 }

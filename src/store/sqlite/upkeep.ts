@@ -6,9 +6,9 @@ import type { Connection, Value } from './file/connection.ts';
 import type { Log } from './log.ts';
 import { prunedHeadName } from './log-tree.ts';
 import { columnsOf, filterInBody, keyValues, ROW_TABLES, type RowTable } from './tables.ts';
+import type { WordRows } from './words.ts';
 
-export function createUpkeep(connection: Connection, log: Log, tidyRest: () => void): Upkeep {
-  const timeOf = connection.prepare(`SELECT body ->> '$.created_at' FROM events WHERE position = ?`);
+export function createUpkeep(connection: Connection, log: Log, words: WordRows, tidyRest: () => void): Upkeep {
   const nextState = connection.prepare('SELECT min(state) FROM tasks WHERE state > ?');
   const tasksIn = connection.prepare('SELECT id FROM tasks WHERE state = ?');
   const tasksWithout = connection.prepare('SELECT id FROM tasks WHERE state IS NULL AND body IS NOT NULL');
@@ -30,7 +30,6 @@ export function createUpkeep(connection: Connection, log: Log, tidyRest: () => v
   const changes = connection.prepare('SELECT changes()');
 
   return {
-    timeOf: (position) => (timeOf.get([position]) as [string] | undefined)?.[0],
     openTasks(isOver) {
       const open = (tasksWithout.all() as [string][]).map(([id]) => id);
       let state = '';
@@ -64,9 +63,10 @@ export function createUpkeep(connection: Connection, log: Log, tidyRest: () => v
       const first = log.floor() + 1;
       removeSpans.run([Math.floor(first / SPAN)]);
       removeStretches.run([stretchOf(first)]);
+      words.prune(first);
       tidyRest();
     },
-    columnFault: createColumns(connection, log),
+    columnFault: createColumns(connection, log, words),
     fresh: () => createFresh(connection),
   };
 }

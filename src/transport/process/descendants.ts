@@ -42,18 +42,49 @@ export function descendantsOf(pid: number, mark: string): Descendants {
 interface Found {
   readonly id: number;
   readonly group: number;
+  readonly marks: readonly string[];
 }
 
 /** Undefined where the system does not list its processes. */
 async function listed(pid: number, mark: string): Promise<readonly Found[] | undefined> {
   if (process.platform !== 'linux') return undefined;
-  const names = await readdir('/proc').catch(() => undefined);
-  if (!names) return undefined;
-  const looked = await Promise.all(names.filter((name) => /^\d+$/.test(name)).map((name) => look(Number(name), mark)));
-  return looked.filter((each) => each !== undefined && (each.group === pid || each.marked)) as readonly Found[];
+  const found = await allProcesses();
+  return found?.filter(({ group, marks }) => group === pid || marks.includes(mark));
 }
 
-async function look(id: number, mark: string): Promise<(Found & { marked: boolean }) | undefined> {
+let scanning: Promise<unknown> = Promise.resolve();
+let next: Promise<readonly Found[] | undefined> | undefined;
+
+/**
+ * All running processes. Many children end at once when their gateway stops: whoever asks during a scan shares the next one, which
+ * begins after every one of them has asked.
+ */
+function allProcesses(): Promise<readonly Found[] | undefined> {
+  next ??= scanning.then(() => {
+    next = undefined;
+    const scan = scanProcesses();
+    scanning = scan;
+    return scan;
+  });
+  return next;
+}
+
+async function scanProcesses(): Promise<readonly Found[] | undefined> {
+  const names = await readdir('/proc').catch(() => undefined);
+  if (!names) return undefined;
+  const ids = names.filter((name) => /^\d+$/.test(name)).map(Number);
+  const found: Found[] = [];
+  for (let from = 0; from < ids.length; from += AT_ONCE) {
+    const looked = await Promise.all(ids.slice(from, from + AT_ONCE).map(look));
+    found.push(...looked.filter((each) => each !== undefined));
+  }
+  return found;
+}
+
+/** Each takes a file descriptor, and the process needs some for its clients. */
+const AT_ONCE = 32;
+
+async function look(id: number): Promise<Found | undefined> {
   if (id === process.pid) return undefined;
   try {
     const stat = await readFile(`/proc/${id}/stat`, 'latin1');
@@ -61,7 +92,8 @@ async function look(id: number, mark: string): Promise<(Found & { marked: boolea
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (state === 'Z' || state === 'X') return undefined;
     const environment = await readFile(`/proc/${id}/environ`, 'latin1').catch(() => '');
-    return { id, group: Number(group), marked: environment.split('\0').includes(`${MARK}=${mark}`) };
+    const marks = environment.split('\0').filter((each) => each.startsWith(`${MARK}=`));
+    return { id, group: Number(group), marks: marks.map((each) => each.slice(MARK.length + 1)) };
   } catch {
     return undefined;
   }

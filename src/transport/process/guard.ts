@@ -1,39 +1,78 @@
 /**
- * A guard process per child: when this process is killed, it cannot end its children any more, and some of them ignore
- * the end of their stdin. The guard waits for the same end of input and then ends the group, with SIGTERM first. It is
- * a dozen lines for the system's own shell, given numbers and nothing else.
+ * A guard process for all children: when this process is killed, it cannot end its children any more, and some of them ignore
+ * the end of their stdin. The guard waits for the end of its own input and then ends the groups that are left, with SIGTERM first.
+ * It is a dozen lines for the system's own shell, given numbers and marks and nothing else.
  */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { MARK } from './descendants.ts';
 
-// Reading a line means a normal end. Without one the pipe was closed by our death.
+// Each line adds a child or removes one. At the end of input, which our death brings about too, the children that are left are ended.
 const SCRIPT = `
-read -r well && exit 0
-strays() { for f in $(grep -lszxF "$3=$2" /proc/[0-9]*/environ); do f=\${f#/proc/}; echo "\${f%/environ}"; done; }
-end() { kill -0 -- "-$2" && kill "-$1" -- "-$2"; for p in $(strays "" "$3" "$4"); do kill "-$1" "$p"; done; }
+mark=$1
+set --
+left=
+while read -r what child; do
+  if [ "$what" = + ]; then left="$left $child"; continue; fi
+  rest=
+  for each in $left; do [ "$each" = "$child" ] || rest="$rest $each"; done
+  left=$rest
+done
+[ -z "$left" ] && exit 0
+for each in $left; do set -- "$@" -e "$mark=\${each#*:}"; done
+strays() { for f in $(grep -lszxF "$@" /proc/[0-9]*/environ); do f=\${f#/proc/}; echo "\${f%/environ}"; done; }
+end() {
+  name=$1; shift
+  for each in $left; do kill -0 -- "-\${each%%:*}" && kill "-$name" -- "-\${each%%:*}"; done
+  for p in $(strays "$@"); do kill "-$name" "$p"; done
+}
 sleep 1
-end TERM "$1" "$2" "$3"
+end TERM "$@"
 sleep 2
-end KILL "$1" "$2" "$3"
-end KILL "$1" "$2" "$3"
+end KILL "$@"
+end KILL "$@"
 `;
+
+/** The children that are guarded: `<process id>:<mark>`. */
+const children = new Set<string>();
+let watching: ChildProcess | undefined;
 
 /** Guards a group until the returned function reports a normal end. */
 export function guard(pid: number, mark: string): () => void {
-  const watching = spawn('/bin/sh', ['-c', SCRIPT, 'tollbridge-guard', String(pid), mark, MARK], {
+  const child = `${pid}:${mark}`;
+  children.add(child);
+  if (watching) tell(`+ ${child}`);
+  else start();
+  return () => {
+    children.delete(child);
+    tell(`- ${child}`);
+    if (children.size > 0) return;
+    watching?.stdin?.end();
+    watching = undefined;
+  };
+}
+
+function start(): void {
+  const started = spawn('/bin/sh', ['-c', SCRIPT, 'tollbridge-guard', MARK], {
     stdio: ['pipe', 'ignore', 'ignore'],
     cwd: '/',
     env: { PATH: '/usr/bin:/bin' },
     detached: true,
   });
-  watching.on('error', () => {});
-  // Without a free descriptor there is no guard; the child is then still ended in every case but a kill of this
-  // process.
-  if (!watching.stdin) return () => {};
-  watching.stdin.on('error', () => {});
-  watching.unref();
-  (watching.stdin as unknown as { unref?(): void }).unref?.();
-  return () => {
-    watching.stdin.end('well\n');
+  // A guard that was killed is replaced with the next child.
+  const over = () => {
+    if (watching === started) watching = undefined;
   };
+  started.on('error', over);
+  started.on('exit', over);
+  // Without a free descriptor there is no guard; children are then still ended in every case but a kill of this process.
+  if (!started.stdin) return;
+  started.stdin.on('error', () => {});
+  started.unref();
+  (started.stdin as unknown as { unref?(): void }).unref?.();
+  watching = started;
+  for (const child of children) tell(`+ ${child}`);
+}
+
+function tell(line: string): void {
+  watching?.stdin?.write(`${line}\n`);
 }

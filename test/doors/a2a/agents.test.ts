@@ -82,6 +82,47 @@ test('a person switches it off and on under a running gateway; a file that canno
   await expect(give()).rejects.toThrow('cannot be read');
 });
 
+test('work that waits for its turn is refused when the agent is off by then: decided, written down, then ended', async () => {
+  const turns: (() => void)[] = [];
+  const first = scriptedAgent(() => new Promise((resolve) => turns.push(() => resolve(undefined))), { name: 'first' });
+  const { at } = await openPeer({ agents: [first] });
+  const room = await at.room();
+  const [running, waiting, later] = [await room.task(), await room.task(), await room.task()];
+  expect([running.status, waiting.status]).toEqual(['WORKING', 'SUBMITTED']);
+  const switches = openAgentSwitches(at.dir);
+  await switches.set('first', { reason: 'too dear', by: 'ana', at: '2026-11-18T00:00:00.000Z' });
+  await expect.poll(() => turns).toHaveLength(1);
+  turns[0]?.();
+  expect((await at.until(running.id)).status).toBe('COMPLETED');
+  for (const { id } of [waiting, later]) {
+    const message = 'agent first is switched off: too dear';
+    const details = { begun: false, rule_id: null, code: 'agent_off' };
+    const ended = await at.until(id);
+    expect(ended).toMatchObject({ status: 'FAILED', failure: { code: 'policy_violation', message, details } });
+    const written = (await at.events(id)).map(({ event, payload }) => [
+      event,
+      (payload.decision as { verdict?: string } | undefined)?.verdict,
+    ]);
+    expect(written.slice(-3)).toEqual([
+      ['vendor.tollbridge.decided', 'block'],
+      ['receipt.issued', undefined],
+      ['task.failed', undefined],
+    ]);
+    expect((await at.receipts(id)).map(({ subject }) => subject.id)).toEqual([id]);
+  }
+  // Switched on again before its turn comes, it is as if nothing had been.
+  await switches.set('first', undefined);
+  const [next, last] = [await room.task(), await room.task()];
+  await switches.set('first', { reason: 'again', by: 'ana', at: '2026-11-18T00:00:00.000Z' });
+  await switches.set('first', undefined);
+  await expect.poll(() => turns).toHaveLength(2);
+  turns[1]?.();
+  await at.until(next.id);
+  await expect.poll(() => turns).toHaveLength(3);
+  turns[2]?.();
+  expect((await at.until(last.id)).status).toBe('COMPLETED');
+});
+
 test('all work of an agent counts against its quota, from every client', async () => {
   const peer = await openPeer({ agents, terms: new Map([['first', { quota_id: 'quota_first' }]]) });
   const limits = { tasks: 1 };

@@ -93,6 +93,24 @@ describe('envelopes', () => {
   });
 });
 
+describe('calls without an id', () => {
+  test.each([
+    ['of an unknown method', 'SendMesage', 'message/ssend', {}, -32601],
+    ['without what they need', 'SendMessage', 'message/send', { '': 'x' }, -32602],
+    ['that would be whole', 'GetTask', 'tasks/get', { id: 'x' }, -32600],
+  ])('%s are refused, in both revisions', async (_, method, older, params, code) => {
+    const peer = await openPeer({ agents: [idle] });
+    for (const [name, version] of [
+      [method, '1.0'],
+      [older, ''],
+    ]) {
+      const call = { jsonrpc: '2.0', method: name, params };
+      const { status, body } = await peer.call('POST', '/a2a/agent', call, { 'a2a-version': version ?? '' });
+      expect([status, body.error.code, body.id]).toEqual([200, code, null]);
+    }
+  });
+});
+
 describe('messages', () => {
   const good = { messageId: 'a', role: 'ROLE_USER', parts: [{ text: 'go' }] };
   test.each([

@@ -256,6 +256,20 @@ describe('questions of people', () => {
     await at.t.send('task.cancel', { task_id: task.id });
   });
 
+  test('one in the form of the first revision is put once, though a later agent repeats it as an update', async () => {
+    const at = await openAgentGateway();
+    const payload = { prompt: 'which?', schema: null };
+    const params = { request_id: 'q1', kind: 'question', agent: 'main', trace_id: 't1', payload };
+    const older = { frame: { jsonrpc: '2.0', method: 'harn.hitl.requested', params } };
+    const task = await at.task([older, hitl('question', payload), { untilCanceled: true }]);
+    const asks = await at.t.asks(task.id);
+    expect(asks).toMatchObject([{ kind: 'input', question: 'which?' }]);
+    await at.t.answer(asks[0]!.id, { value: 'blue' });
+    await expect.poll(() => at.notes('hitl').length).toBe(1);
+    expect(JSON.parse(at.notes('hitl')[0]!)).toMatchObject({ request_id: 'q1', answer: 'blue', reviewer: 'ana' });
+    await at.t.send('task.cancel', { task_id: task.id });
+  });
+
   test('one that the agent has settled by itself is closed, and is not answered', async () => {
     const at = await openAgentGateway();
     const resolved = { sessionUpdate: 'hitl_resolved', _meta: { harn: { requestId: 'q1', outcome: 'answered' } } };

@@ -1,5 +1,5 @@
 /** The doctor: what is well is said in a line, what is not is said with a fix. */
-import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -10,7 +10,10 @@ import { lookAtChild } from '../../../src/cli/doctor/child.ts';
 import { lookAtClock, lookAtLog } from '../../../src/cli/doctor/data.ts';
 import { lookAtNode } from '../../../src/cli/doctor/here.ts';
 import { lookAtPort } from '../../../src/cli/doctor/port.ts';
+import { lookAtToolServers } from '../../../src/cli/doctor/tool-servers.ts';
+import { openRawPeer } from '../../support/a2a/peers.ts';
 import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
 const node = (script: string) => [process.execPath, '-e', script];
 
@@ -112,6 +115,80 @@ test('a port: free, taken by another program, taken by one of us', async () => {
   expect(await lookAtPort('127.0.0.1', ours.port)).toMatchObject([{ state: 'ok' }]);
   await new Promise((resolve) => other.server.close(resolve));
   expect(await lookAtPort('127.0.0.1', other.port)).toMatchObject([{ state: 'ok' }]);
+});
+
+const STEERED = join(import.meta.dirname, '../../support/upstreams/steered-server.mjs');
+
+test('tool servers: one that answers, one that ends at once, one that is not installed', async () => {
+  const dir = await aDirectory();
+  const server = (...command: string[]) => ({ mcp: { command } });
+  const tools = {
+    one: server(process.execPath, STEERED, join(dir, 'one.journal')),
+    crashes: server(process.execPath, STEERED, join(dir, 'crashes.journal'), '--crash'),
+    absent: server('no-such-server'),
+  };
+  const { code, of } = await looked(dir, `tools: ${JSON.stringify(tools)}`);
+  expect(code).toBe(1);
+  expect(of('server')).toEqual([
+    { check: 'server', state: 'ok', says: 'one answers: 2 tools' },
+    {
+      check: 'server',
+      state: 'bad',
+      says: expect.stringMatching(/^crashes: /),
+      fix: 'correct tools.crashes.mcp, or start the server',
+    },
+    {
+      check: 'server',
+      state: 'bad',
+      says: expect.stringMatching(/^absent: .*no-such-server/),
+      fix: 'correct tools.absent.mcp, or start the server',
+    },
+  ]);
+});
+
+test('a tool server that hangs is a warning that names the setting, and its program is ended', async () => {
+  const dir = await aDirectory();
+  const journal = join(dir, 'journal');
+  await writeFile(
+    join(dir, 'tollbridge.yaml'),
+    `tools: ${JSON.stringify({ hangs: { mcp: { command: [process.execPath, STEERED, journal, '--hang'] } } })}`,
+  );
+  const config = await configIn(dir, { data: dir, port: 0 });
+  expect(await lookAtToolServers(config, 1_500)).toEqual([
+    {
+      check: 'server',
+      state: 'warn',
+      says: 'hangs has not answered within 1.5 s',
+      fix: 'start it by itself and see why; if it is only slow, raise tools.hangs.mcp.start_timeout_ms above its time',
+    },
+  ]);
+  const started = (await readFile(journal, 'utf8')).split('\n').filter((line) => line.includes('"started"'));
+  for (const line of started) expect(() => process.kill(JSON.parse(line).started, 0)).toThrow('ESRCH');
+});
+
+test('an A2A agent is looked for at each of its addresses; one that answers is enough', async () => {
+  const dir = await aDirectory();
+  const peer = await openRawPeer({});
+  const { host } = new URL(peer.url);
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const nobody = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await new Promise((resolve) => server.close(resolve));
+  const agents = (url: string) => `agents: { far: { a2a: { url: ${url}, timeouts: { request_ms: 2000 } } } }`;
+  const gone = await looked(dir, agents(`["http://${nobody}", "${peer.url}"]`));
+  expect(gone.of('agent')).toEqual([
+    {
+      check: 'agent',
+      state: 'warn',
+      says: `far at ${nobody} cannot be reached: ECONNREFUSED`,
+      fix: 'start it, or correct agents.far.a2a.url',
+    },
+    { check: 'agent', state: 'ok', says: `far answers at ${host}` },
+  ]);
+  expect(gone.code).toBe(0);
+  const all = await looked(dir, agents(`"http://${nobody}"`));
+  expect(all.of('agent')).toMatchObject([{ state: 'bad' }]);
+  expect(all.code).toBe(1);
 });
 
 test('a program that is not there', async () => {

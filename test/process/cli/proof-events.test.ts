@@ -14,6 +14,7 @@ import { createCheckpoints } from '../../../src/receipt/seal/checkpoints.ts';
 import { logHeadHash } from '../../../src/receipt/seal/log-head.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
+import { spellOut } from '../../support/store/spell-out.ts';
 
 let dir: string;
 beforeEach(async () => {
@@ -122,6 +123,7 @@ describe.each([
   });
 
   test('one event inserted between others, with the numbers of the rest moved on', async () => {
+    spellOut(join(dir, 'log.db'));
     byHand(`CREATE TEMP TABLE moved AS SELECT position, resource, sequence, place, body FROM events WHERE position >= 20;
       DELETE FROM events WHERE position >= 20;
       INSERT INTO events SELECT position + 1, resource, sequence + 1000,  place,
@@ -213,10 +215,12 @@ describe('one receipt in the log', () => {
     ['given to another task', `UPDATE events SET resource = 1, sequence = 9999 WHERE position = :at`],
   ])('finds an event of its task that was %s, and the others are still valid', async (_, sql) => {
     const [task, other] = [await taskIn(1), await taskIn(0)];
+    if (sql.includes('replace')) spellOut(join(dir, 'log.db'));
     byHand(
       sql.replace(
         ':at',
-        `(SELECT position FROM events WHERE body LIKE '%"resource":{"object":"task","id":"${task}"}%' LIMIT 1 OFFSET 2)`,
+        `(SELECT e.position FROM events e JOIN resources r ON r.id = e.resource
+          WHERE r.object = 'task' AND r.name = '${task}' ORDER BY e.position LIMIT 1 OFFSET 2)`,
       ),
     );
     expect(await checked(task)).toMatchObject(BAD);
@@ -232,6 +236,7 @@ describe('one receipt in the log', () => {
 
 test('an event edited together with its leaf does not fit the signed head, nor its receipt', async () => {
   await signed();
+  spellOut(join(dir, 'log.db'));
   // Of no task, so that no receipt covers it: only the head does.
   byHand(`UPDATE events SET body = replace(body, '"object":"event"', '"object":"event" ') WHERE position = 1`);
   expect((await checked()).valid).toBe(true);
@@ -242,6 +247,7 @@ test('an event edited together with its leaf does not fit the signed head, nor i
 
 test('a head that the gateway did not sign is not believed', async () => {
   await signed();
+  spellOut(join(dir, 'log.db'));
   byHand(`UPDATE events SET body = replace(body, '"tree":"events","size":', '"tree":"events","size":1') WHERE body LIKE '%"tree":"events"%';
     DELETE FROM log_nodes; DELETE FROM log_tree`);
   expect((await checked()).first_bad.code).toMatch(/rolled_back|log_head_invalid/);

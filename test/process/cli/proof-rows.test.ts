@@ -6,6 +6,7 @@ import Database from 'libsql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { verify } from '../../../src/cli/commands/proof/verify.ts';
 import { systemClock } from '../../../src/core/clock.ts';
+import { eventId } from '../../../src/model/events.ts';
 import { createCheckpoints } from '../../../src/receipt/seal/checkpoints.ts';
 import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { perform } from '../../stories/perform.ts';
@@ -102,8 +103,8 @@ describe('when the oldest events were pruned', () => {
     const runtime = await openCoreRuntime({ dataDir: dir });
     const { store, log, keyring } = runtime;
     await createCheckpoints({ store, log, signer: keyring.signer(), clock: systemClock }).take();
-    const [[at]] = byHand(`SELECT body ->> '$.created_at' FROM events WHERE position = 40`) as [[string]];
-    expect((await store.retain(at)).dropped).toBeGreaterThan(0);
+    const { created_at } = (await store.event(eventId(40)))!;
+    expect((await store.retain(created_at)).dropped).toBeGreaterThan(0);
     await runtime.close();
   });
 

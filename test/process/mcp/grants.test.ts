@@ -72,5 +72,5 @@ test('a time that is none is refused before anything is approved', async () => {
   const { caller } = await openAsking();
   const here = await caller('u');
   const call = here({ for: 'ever' });
-  await expect(call).rejects.toThrow('--for takes "session" or a time such as 30m, 2h or 1d, and not ever');
+  await expect(call).rejects.toThrow('for takes "session" or a time such as 30m, 2h or 1d, and not ever');
 });

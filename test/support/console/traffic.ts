@@ -24,21 +24,7 @@ export async function raiseOnAll(at: ConsoleGateway, text = 'hello'): Promise<vo
   const message = { messageId: text, role: 'ROLE_USER', parts: [{ text: `send ${text} to a2a@example.org` }] };
   const send = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } };
   post('/a2a/demo', send, { 'a2a-version': '1.0' });
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': {},
-  };
-  const params = { name: 'demo__send_mail', arguments: { to: 'mcp@example.org', text }, _meta };
-  post(
-    '/mcp',
-    { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
-    {
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2026-07-28',
-      'mcp-method': 'tools/call',
-      'mcp-name': 'demo__send_mail',
-    },
-  );
+  void callMail(at, { to: 'mcp@example.org', text }).catch(() => {});
   const asked = event('pre_action', { tool: 'send_mail', arguments: { to: 'ahp@example.org', text } });
   post('/ahp', { jsonrpc: '2.0', id: 'x', method: 'ahp/event', params: asked });
   const editor = await speakTo(at.gateway);
@@ -48,4 +34,30 @@ export async function raiseOnAll(at: ConsoleGateway, text = 'hello'): Promise<vo
 /** As many questions are open. */
 export async function waitingCount(at: ConsoleGateway): Promise<number> {
   return (await at.call('GET', '/v1/permission-requests?status=pending&limit=100')).body.data.length;
+}
+
+/** A call of the mail tool through the MCP door. */
+function callMail({ gateway }: ConsoleGateway, args: object): Promise<Response> {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const params = { name: 'demo__send_mail', arguments: args, _meta };
+  return fetch(`${gateway.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${gateway.token}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'demo__send_mail',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+  });
+}
+
+/** A mail with this text, which waits for a person. */
+export function mailFrom(at: ConsoleGateway, text: string): void {
+  void callMail(at, { to: 'everyone@example.org', text }).catch(() => {});
 }

@@ -45,6 +45,8 @@ export interface McpGatewayOptions {
   readonly authenticate?: Authenticate;
   readonly log?: Logger;
   readonly secrets?: Readonly<Record<string, string>>;
+  /** Dependencies instead of those that are made here. */
+  readonly deps?: Partial<Deps>;
   /** Opens the authorization server's page when a person has to sign in. */
   readonly visit?: OpenSignInPage;
   /** Where it keeps everything; a directory of its own, gone when it is closed, when absent. */
@@ -76,6 +78,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
       if (value === undefined) throw new Fault('not_found', `there is no secret called ${name}`);
       return value;
     },
+    ...options.deps,
   };
   const tools: ToolBackend[] = Object.entries(upstreams).map(([name, config]) =>
     exposedTools(mcp.parts.tools.open(config, { ...deps, name }), options.expose?.[name]),

@@ -1,8 +1,9 @@
 /**
  * A tool server of the legacy era over standard input and output that a test steers by its arguments:
- * `steered-server.mjs <journal> [--slow <file>] [--hang] [--crash] [--ignore] [--asks]`. It appends a line to the journal when it starts, and
+ * `steered-server.mjs <journal> [--slow <file>] [--hang] [--crash] [--ignore] [--asks] [--announces] [--stays]`. It appends a line to the journal when it starts, and
  * one for each request. `--slow` answers nothing until the file exists; `--ignore` ignores methods it does not know; `--asks` asks
- * for roots when the session is open, and answers calls with them.
+ * for roots when the session is open, and answers calls with them; `--announces` declares that changed prompts are announced; `--stays`
+ * ignores the end of its input and SIGTERM.
  */
 import { appendFileSync, existsSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
@@ -14,6 +15,10 @@ const flag = (name) => flags.includes(name);
 const gate = flag('--slow') ? flags[flags.indexOf('--slow') + 1] : undefined;
 note({ started: process.pid, env: process.env, cwd: process.cwd() });
 if (flag('--crash')) process.exit(3);
+if (flag('--stays')) {
+  process.on('SIGTERM', () => note({ ignored: 'SIGTERM' }));
+  setInterval(() => {}, 60_000);
+}
 
 const open = new Promise((resolve) => {
   if (gate === undefined || existsSync(gate)) return resolve();
@@ -33,7 +38,7 @@ const text = (said) => ({ content: [{ type: 'text', text: said }] });
 
 function answer({ method, params = {} }) {
   if (method === 'initialize') {
-    const capabilities = { tools: { listChanged: true }, prompts: {} };
+    const capabilities = { tools: { listChanged: true }, prompts: { listChanged: flag('--announces') } };
     return { protocolVersion: params.protocolVersion, capabilities, serverInfo: { name: 'steered', version: '1' } };
   }
   if (method === 'ping') return {};

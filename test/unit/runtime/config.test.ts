@@ -53,6 +53,7 @@ auth:
     workspaces_claim: rooms
     required_scopes: [agents]
     clock_tolerance: 30s
+    sign_in: { client_id: us, secret: oidc, scopes: [profile], roles_claim: groups, roles: { ops: admin } }
 vaults:
   main: { provider: file, path: secrets.json, passphrase_env: OPEN_SESAME }
   ci: { provider: env, prefix: CI_ }
@@ -72,6 +73,13 @@ doors: { harn: { public_url: 'https://gw.example' }, ahp: false }
       workspacesClaim: 'rooms',
       requiredScopes: ['agents'],
       clockToleranceSeconds: 30,
+      signIn: {
+        clientId: 'us',
+        secret: 'oidc',
+        scopes: ['profile'],
+        rolesClaim: 'groups',
+        roles: { ops: 'admin' },
+      },
     },
     vaults: [
       { name: 'main', provider: 'file', path: join(dir, 'secrets.json'), key: { passphraseEnv: 'OPEN_SESAME' } },

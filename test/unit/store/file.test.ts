@@ -26,7 +26,7 @@ describe('opening', () => {
     await start();
     const db = other();
     expect(db.prepare('PRAGMA journal_mode').raw().get()).toEqual(['wal']);
-    expect(db.prepare('PRAGMA user_version').raw().get()).toEqual([4]);
+    expect(db.prepare('PRAGMA user_version').raw().get()).toEqual([5]);
   });
 
   test('several processes may make the same new file at once', async () => {

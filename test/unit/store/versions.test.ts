@@ -5,7 +5,8 @@ import Database from 'libsql';
 import { describe, expect, test } from 'vitest';
 import { eventId } from '../../../src/model/events.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/index.ts';
-import { append, event, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
+import { all, append, event, sqliteHome } from '../../contract/store/scenes/sqlite-home.ts';
+import { spellOut } from '../../support/store/spell-out.ts';
 
 const home = sqliteHome();
 const { start, other } = home;
@@ -147,7 +148,7 @@ describe('versions of the file', () => {
     ]);
     const repeat = await store.commit({ idempotency: { scope: 'key-1', body: 'x' }, decide: () => ({ events: [] }) });
     expect(repeat).toMatchObject({ repeated: true, result: 'first' });
-    expect(other().prepare('PRAGMA user_version').raw().get()).toEqual([4]);
+    expect(other().prepare('PRAGMA user_version').raw().get()).toEqual([5]);
   });
 
   test('a file of version 2 gives the same lists, and goes on', async () => {
@@ -185,6 +186,33 @@ describe('versions of the file', () => {
     expect(other().prepare('PRAGMA integrity_check').raw().all()).toEqual([['ok']]);
     const { events } = await append(store, event('task_a'));
     expect(events.map(({ id, sequence }) => [id, sequence])).toEqual([['evt_0000000000000006', 4]]);
+  });
+
+  test('a file of version 4, whose bodies are JSON, is not rewritten, and old and new events read alike', async () => {
+    const first = await start();
+    await append(first, ...Array.from({ length: 20 }, (_, n) => event(`task_${n % 3}`, { step: 'the same words', n })));
+    const written = (await all(first)).map((one) => JSON.stringify(one));
+    await first.close();
+    spellOut(home.path);
+    const db = other();
+    db.exec('DROP TABLE words; PRAGMA user_version = 4');
+    const bodies = () => db.prepare('SELECT body FROM events WHERE position <= 20').raw().all();
+    expect(bodies()).toEqual(written.map((text) => [text]));
+
+    const store = await start();
+    const { events } = await append(
+      store,
+      ...Array.from({ length: 20 }, (_, n) => event(`task_${n % 3}`, { step: 'the same words', n })),
+    );
+    expect(bodies()).toEqual(written.map((text) => [text]));
+    const both = [...written, ...events.map((one) => JSON.stringify(one))];
+    expect((await all(store)).map((one) => JSON.stringify(one))).toEqual(both);
+    expect(db.prepare(`SELECT count(*) FROM events WHERE body LIKE '{%'`).raw().get()).toEqual([21]);
+    expect(await store.columnFault()).toBeUndefined();
+    expect(await store.compareRows()).toMatchObject({ unproven: 0 });
+    await store.rebuild();
+    await store.close();
+    expect((await all(await start())).map((one) => JSON.stringify(one))).toEqual(both);
   });
 
   test('an upgrade that fails leaves the old file as it was', async () => {

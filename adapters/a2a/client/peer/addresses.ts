@@ -2,7 +2,7 @@
  * The addresses of one peer, in the order they are tried: the one a session was at before, then as configured, those that could not
  * be reached a moment ago last. Another address is tried only while no address can have the work: nothing is ever handed over twice.
  */
-import { Fault } from '../../../../src/index.ts';
+import { type AddressState, asFault, Fault } from '../../../../src/index.ts';
 import type { BackendDeps, PeerSettings } from '../config.ts';
 import { NotReached } from '../faults.ts';
 import { type Connection, connect } from './connect.ts';
@@ -24,6 +24,8 @@ export interface Addresses {
   ): Promise<readonly [Address, Connection]>;
   /** Could not be reached: it is tried last for a while. */
   failed(address: Address, cause: Error): void;
+  /** Which of them answered when they were last used; with `anew`, all are used now. */
+  states(anew: boolean): Promise<readonly AddressState[]>;
 }
 
 const AVOIDED_MS = 30_000;
@@ -31,6 +33,7 @@ const AVOIDED_MS = 30_000;
 export function createAddresses(all: readonly PeerSettings[], deps: BackendDeps): Addresses {
   const addresses = all.map((settings) => addressOf(settings, deps));
   const avoidedUntil = new Map<Address, number>();
+  const noticed = new Map<Address, Omit<AddressState, 'address'>>();
   const isDown = (address: Address) => (avoidedUntil.get(address) ?? 0) > performance.now();
 
   function order(preferred: number | undefined): readonly Address[] {
@@ -45,12 +48,31 @@ export function createAddresses(all: readonly PeerSettings[], deps: BackendDeps)
     if (!isDown(address))
       deps.log.warn({ err: cause, peer: name, host: base.host }, 'a peer cannot be reached at one of its addresses');
     avoidedUntil.set(address, performance.now() + AVOIDED_MS);
+    notice(address, { state: 'unavailable', reason: cause.message });
+  }
+
+  /** A state lasts from when it was first noticed. */
+  function notice(address: Address, now: Pick<AddressState, 'state' | 'reason'>): void {
+    const { state, since = deps.clock.now() } = noticed.get(address) ?? {};
+    noticed.set(address, { ...now, since: state === now.state ? since : deps.clock.now() });
   }
 
   return {
     first: addresses[0] as Address,
     count: addresses.length,
     failed,
+    async states(anew) {
+      const use = async (address: Address) =>
+        await address.reconnect().then(
+          () => notice(address, { state: 'ready' }),
+          (cause) => notice(address, { state: 'unavailable', reason: asFault(cause).message }),
+        );
+      if (anew) await Promise.all(addresses.map(use));
+      return addresses.map((address) => ({
+        address: address.settings.base.host,
+        ...(noticed.get(address) ?? { state: 'unknown' }),
+      }));
+    },
     async reach(tried, { preferred, anew = false } = {}) {
       const missed: string[] = [...tried].map(({ settings }) => settings.base.host);
       for (const address of order(preferred)) {
@@ -59,10 +81,11 @@ export function createAddresses(all: readonly PeerSettings[], deps: BackendDeps)
           const connection = await (anew ? address.reconnect() : address.connection());
           if (avoidedUntil.delete(address))
             deps.log.info({ peer: address.settings.name, host: address.settings.base.host }, 'a peer is reached again');
+          notice(address, { state: 'ready' });
           return [address, connection];
         } catch (cause) {
+          if (cause instanceof NotReached) failed(address, cause);
           if (!(cause instanceof NotReached) || addresses.length === 1) throw cause;
-          failed(address, cause);
           missed.push(address.settings.base.host);
         }
       }

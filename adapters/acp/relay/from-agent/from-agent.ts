@@ -4,6 +4,7 @@
  * that it is decided and recorded like every other.
  */
 import { judgeFrame } from '../../../../mappings/acp.ts';
+import { HITL_REQUESTED } from '../../../../mappings/acp-harn.ts';
 import { Fault, type JsonObject, type Logger } from '../../../../src/index.ts';
 import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
 import type { LineVerdict } from '../../../../src/transport/ndjson/byte-lines.ts';
@@ -120,7 +121,11 @@ export function createFromAgent(deps: FromAgentDeps) {
         wanted.abort();
       } else refused.dropped('agent', frame, 'there is no open request of the agent with this id');
     } else if (frame.method === 'elicitation/complete') wires.editor.send(frame.line);
-    else wires.editor.sendAfter(passing.pass(frame, SYSTEM_ACTOR), () => frame.line);
+    else {
+      const [turn] = turnsOf(frame).filter(({ live }) => live);
+      if (frame.method === HITL_REQUESTED && turn) deps.hitl.requested(paramsOf(frame), turn);
+      wires.editor.sendAfter(passing.pass(frame, SYSTEM_ACTOR), () => frame.line);
+    }
   }
 
   async function wanted(request: Request, withdrawn: AbortSignal): Promise<void> {

@@ -4,9 +4,9 @@
  * from elsewhere reaches the agent as a call of ours.
  */
 import { HITL_RESPOND } from '../../../../mappings/acp-harn.ts';
-import { type Actor, asFault, type Bridge, type JsonObject, type Logger } from '../../../../src/index.ts';
+import { type Actor, asFault, asText, type Bridge, type JsonObject, type Logger } from '../../../../src/index.ts';
 import { harnPayload } from '../../harn.ts';
-import { hitlEnded, hitlKey, toCoreAnswer, toHitlAsk, toHitlResponse } from '../../hitl.ts';
+import { hitlEnded, hitlKey, olderHitl, toCoreAnswer, toHitlAsk, toHitlResponse } from '../../hitl.ts';
 import { textOf } from '../../shapes.ts';
 import type { Questions } from '../editor-view/questions.ts';
 import { paramsOf, type Request } from '../frames/frame.ts';
@@ -16,6 +16,8 @@ import type { Turn } from '../from-editor/turns.ts';
 export interface Hitl {
   /** An update of the agent; others than questions are ignored. */
   reported(update: JsonObject, turn: Turn): void;
+  /** A question in the form of the first revision. */
+  requested(params: JsonObject, turn: Turn): void;
   /** Whether the editor's call answers one of these questions; then it is taken care of. */
   responded(request: Request): Promise<void> | undefined;
 }
@@ -42,7 +44,6 @@ export function createHitl({ bridge, person, wires, questions, log, agent, shows
   const open = new Map<string, Open>();
 
   async function ask(reported: JsonObject, requestId: string, turn: Turn): Promise<void> {
-    const { sink, recorder } = await turn.begun;
     let asked: (id: string) => void = () => {};
     const entry: Open = {
       withdrawn: new AbortController(),
@@ -56,6 +57,7 @@ export function createHitl({ bridge, person, wires, questions, log, agent, shows
     const silent = shows() || question.kind === 'input';
     const expectation = questions.announce(turn, hitlKey(requestId), { silent, asked });
     try {
+      const { sink, recorder } = await turn.begun;
       await recorder.settled();
       const answer = await sink.ask(question);
       if (entry.withdrawn.signal.aborted) return;
@@ -71,20 +73,21 @@ export function createHitl({ bridge, person, wires, questions, log, agent, shows
     }
   }
 
+  /** Once for each id: some agents send the same question in both forms. */
+  function question(fields: JsonObject, turn: Turn): void {
+    const requestId = textOf(fields.requestId);
+    if (!requestId || open.has(requestId)) return;
+    ask(fields, requestId, turn).catch((cause) =>
+      log.warn({ err: asFault(cause) }, 'a question of an agent could not be settled'),
+    );
+  }
+
   return {
     reported(update, turn) {
-      const { sessionUpdate: kind } = update;
-      if (kind !== 'hitl_request' && kind !== 'hitl_resolved') return;
-      const fields = harnPayload(update);
-      const requestId = textOf(fields.requestId);
-      if (!requestId) return;
-      if (kind === 'hitl_resolved') open.get(requestId)?.withdrawn.abort();
-      else if (!open.has(requestId)) {
-        ask(fields, requestId, turn).catch((cause) =>
-          log.warn({ err: asFault(cause) }, 'a question of an agent could not be settled'),
-        );
-      }
+      if (update.sessionUpdate === 'hitl_request') question(harnPayload(update), turn);
+      if (update.sessionUpdate === 'hitl_resolved') open.get(asText(harnPayload(update).requestId))?.withdrawn.abort();
     },
+    requested: (params, turn) => question(olderHitl(params), turn),
     responded(request) {
       const params = paramsOf(request);
       const entry = open.get(textOf(params.request_id) ?? '');

@@ -58,8 +58,8 @@ export interface PromptsDeps {
   readonly sessionKeys: Pick<SessionKeys, 'ofSession'>;
   /** The capabilities the agent declared. */
   readonly can: () => JsonObject;
-  /** The conversation so far, for an agent that does not know it. */
-  readonly history: (sessionKey: SessionKey) => Promise<JsonObject | undefined>;
+  /** The conversation before this turn, for an agent that does not know it. */
+  readonly history: (turn: Turn) => Promise<JsonObject | undefined>;
   /** Called before a turn ends, for acts that cannot outlast it. */
   readonly ending: (turn: Turn) => Promise<unknown>;
 }
@@ -91,7 +91,7 @@ export function createPrompts(deps: PromptsDeps): Prompts {
     const { turn, work: doing } = turns.adopt(sessionKey, work.task.id, events);
     turn.begun
       .then(async () => {
-        const before = await history(sessionKey);
+        const before = await history(turn);
         give([...(before ? [before] : []), ...(await promptBlocks(work, can()))], turn, before ? 1 : 0);
         watch(turn);
       })
@@ -185,8 +185,8 @@ export function createPrompts(deps: PromptsDeps): Prompts {
     wires.agent.send(withNotes(request, turn));
   }
 
-  async function withHistory(request: Request, { sessionKey }: Turn): Promise<Request> {
-    const block = await history(sessionKey);
+  async function withHistory(request: Request, turn: Turn): Promise<Request> {
+    const block = await history(turn);
     return block ? { ...request, line: withFirst(request.line, ['params', 'prompt'], block) } : request;
   }
 

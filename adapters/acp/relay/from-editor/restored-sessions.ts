@@ -14,6 +14,7 @@ import { OURS, withMeta } from '../../translate.ts';
 import { encode, encodeResult, idOf, type Request, type Response } from '../frames/frame.ts';
 import type { Wires } from '../frames/pending.ts';
 import { learnModes, type SessionKey } from './session-keys.ts';
+import type { Turn } from './turns.ts';
 
 /** What the agent can do with an earlier session. */
 export interface Restores {
@@ -24,8 +25,8 @@ export interface Restores {
 export interface RestoredSessions {
   /** Settles when the editor has the history and its response. */
   restore(request: Request, sessionKey: SessionKey): Promise<void>;
-  /** The conversation so far, for an agent that does not know it. */
-  history(sessionKey: SessionKey): Promise<JsonObject | undefined>;
+  /** The conversation before this turn, for an agent that does not know it. */
+  history(turn: Pick<Turn, 'sessionKey' | 'task'>): Promise<JsonObject | undefined>;
 }
 
 export interface RestoredDeps {
@@ -80,10 +81,11 @@ export function createRestoredSessions(deps: RestoredDeps): RestoredSessions {
     }
   }
 
-  async function* said(sessionId: string): AsyncIterable<Said> {
+  async function* said(sessionId: string, except: string): AsyncIterable<Said> {
     const kinds = ['user.message', 'agent.message'] as const;
     const stream = { of: 'session', id: sessionId } as const;
-    for await (const { payload } of bridge.events(person, { stream, kinds: [...kinds] })) {
+    for await (const { payload, task_id } of bridge.events(person, { stream, kinds: [...kinds] })) {
+      if (task_id === except) continue;
       const message = payload.message as unknown as Message | undefined;
       if (message) yield { role: asText(message.role), parts: message.parts };
     }
@@ -91,10 +93,10 @@ export function createRestoredSessions(deps: RestoredDeps): RestoredSessions {
 
   return {
     restore,
-    async history(sessionKey) {
+    async history({ sessionKey, task }) {
       if (!sessionKey.forgotten) return undefined;
       sessionKey.forgotten = false;
-      return await conversation(said(sessionKey.sessionId));
+      return await conversation(said(sessionKey.sessionId, await task));
     },
   };
 }

@@ -99,7 +99,7 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona, op
   async function create(cwd = here, about: JsonObject = {}, asked?: Asked): Promise<Omit<SessionKey, 'wireId'>> {
     const workspaceId = await workspace(cwd);
     const metadata = { acp: { ...about, agent: name, cwd } };
-    const body = { workspace_id: workspaceId, ...(persona && { persona_id: persona }), metadata };
+    const body = { workspace_id: workspaceId, agent: name, ...(persona && { persona_id: persona }), metadata };
     const command = { kind: 'session.create', actor: person, body, ...(asked && { asked }) } as const;
     const { resource } = await bridge.submit(command);
     return placed(resource.id, workspaceId, cwd);
@@ -133,6 +133,8 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona, op
       last = await bridge.view<Session & Row>(person, 'session', to.id);
     }
     if (!last || last.state === 'CLOSED' || last.state === 'FAILED') return undefined;
+    // Its agent is in this process now: from here on, work of other clients is for us.
+    await bridge.submit({ kind: 'session.update', actor: person, body: { session_id: last.id, agent: name } });
     const was = textOf(within(last.metadata, 'acp', 'cwd')) ?? here;
     const sessionKey: SessionKey = { ...placed(last.id, last.workspace_id, was), wireId };
     known.set(wireId, sessionKey);

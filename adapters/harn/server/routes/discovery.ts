@@ -100,7 +100,7 @@ export function discoveryRoutes(context: RouteContext): Pick<Routes, Ids> {
       return { body: { ok, status: ok ? 'ok' : 'unavailable', version: VERSION, dependencies } };
     },
     getMetrics: async ({ actor }) => ({
-      bytes: metrics.text(bridge.toolCalls(), await bridge.serverStates(actor)),
+      bytes: metrics.text(bridge.toolCalls(), await bridge.serverStates(actor), await bridge.agentAddresses(actor)),
       type: 'text/plain; version=0.0.4; charset=utf-8',
     }),
   };

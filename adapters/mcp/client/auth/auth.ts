@@ -3,7 +3,7 @@
  * include anything a caller sent.
  */
 import { auth, ClientCredentialsProvider } from '@modelcontextprotocol/client';
-import { asFault, type Deps } from '../../../../src/index.ts';
+import { asFault, type Deps, Fault } from '../../../../src/index.ts';
 import type { UpstreamConfig } from '../../config.ts';
 import { createOrigins, ownMetadata } from './origins.ts';
 import { createSignIn, type Keeping, type OpenSignInPage, type SignIn } from './sign-in.ts';
@@ -15,6 +15,8 @@ export interface UpstreamAuth {
 }
 
 export interface UpstreamAuthDeps extends Pick<Deps, 'secret' | 'keep' | 'alone' | 'log'> {
+  /** Credentials of one caller, instead of those of the configuration. */
+  readonly auth?: UpstreamAuth;
   /** Opens a sign-in page for a person, where one is present. */
   readonly visit?: OpenSignInPage;
 }
@@ -40,6 +42,7 @@ export function createUpstreamAuth(
 ): UpstreamAuth {
   const { secret, log } = deps;
   const { token, oauth } = config;
+  if (deps.auth) return deps.auth;
   if (config.sign_in) return signedIn(server, url, config.sign_in, deps);
   if (!oauth) {
     return {
@@ -90,6 +93,7 @@ export function signedIn(
   server: URL,
   config: NonNullable<UpstreamConfig['sign_in']>,
   deps: UpstreamAuthDeps,
+  keeping = keepingIn(keptAs(name, config), deps),
 ): SignIn {
   const { secret, visit, log } = deps;
   const { client_id, client_secret, client_document, scope, issuers, redirect = REDIRECT } = config;
@@ -103,11 +107,11 @@ export function signedIn(
     ...(client_document && { document: client_document }),
     ...(client_id && { client: { id: client_id, ...(client_secret && { secret: () => secret(client_secret) }) } }),
     ...(visit && { visit }),
-    keeping: keepingIn(keptAs(name, config), deps),
+    keeping,
   });
 }
 
-function keepingIn(key: string, { secret, keep, alone }: UpstreamAuthDeps): Keeping {
+export function keepingIn(key: string, { secret, keep, alone }: UpstreamAuthDeps): Keeping {
   return {
     async read() {
       const text = await secret(key).catch((cause) => {
@@ -117,7 +121,8 @@ function keepingIn(key: string, { secret, keep, alone }: UpstreamAuthDeps): Keep
       return text === undefined ? undefined : JSON.parse(text);
     },
     async write(kept) {
-      await keep?.(key, JSON.stringify(kept));
+      if (!keep) throw new Fault('unavailable', 'no vault can be written');
+      await keep(key, JSON.stringify(kept));
     },
     alone: async (work) => await (alone ? alone(key, work) : work()),
   };

@@ -60,6 +60,8 @@ export interface SignInOptions {
   readonly log: Logger;
 }
 
+const REREAD_MS = 5_000;
+
 export function createSignIn(options: SignInOptions): SignIn {
   const { server, redirect, client, scope, keeping, visit, advice, log } = options;
   let kept: Promise<Kept> | undefined;
@@ -68,18 +70,33 @@ export function createSignIn(options: SignInOptions): SignIn {
   /** Scopes that were requested because they were missing. Requesting them again would change nothing. */
   const widened = new Set<string>();
 
+  let readAt = 0;
+  /** The last change could not be saved, so what is held here is newer. */
+  let unsaved = false;
+
+  /** Read again after a while: another process may have signed in, refreshed or signed out. */
   const current = () => {
-    kept ??= keeping.read().then((found) => found ?? {});
-    return kept;
+    if (kept && (unsaved || performance.now() - readAt < REREAD_MS)) return kept;
+    readAt = performance.now();
+    const reading = keeping.read().then((found) => found ?? {});
+    kept = reading;
+    reading.catch(() => {
+      if (kept === reading) kept = undefined;
+    });
+    return reading;
   };
   const keep = async (change: Kept, forget?: 'tokens') => {
     const { tokens, ...others } = await current();
     const next = { ...others, ...(tokens && forget !== 'tokens' && { tokens }), ...change };
     kept = Promise.resolve(next);
+    unsaved = true;
     // The tokens are valid in this process, even if they cannot be saved.
-    await keeping.write(next).catch((cause) => {
-      log.warn({ err: cause, server: server.host }, 'what a sign-in gave us could not be kept');
-    });
+    await keeping.write(next).then(
+      () => {
+        [unsaved, readAt] = [false, performance.now()];
+      },
+      (cause) => log.warn({ err: cause, server: server.host }, 'what a sign-in gave us could not be kept'),
+    );
   };
 
   /** Another process may have refreshed the tokens, which makes ours invalid. */
@@ -128,8 +145,8 @@ export function createSignIn(options: SignInOptions): SignIn {
       }
       const { clients = {} } = await current();
       const known = context && Object.hasOwn(clients, context.issuer) ? clients[context.issuer] : undefined;
-      // A client that was registered with another redirect address would send people there.
-      return known && sendsBackTo(known, redirect) ? known : undefined;
+      // A client that was registered with another redirect address would send people there. Refreshing sends no one anywhere.
+      return known && (!visit || sendsBackTo(known, redirect)) ? known : undefined;
     },
     async saveClientInformation(information, context) {
       const { clients } = await current();

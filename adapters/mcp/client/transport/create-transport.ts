@@ -39,17 +39,22 @@ export function transportFor(name: string, config: UpstreamConfig, deps: Upstrea
       },
     };
   }
+  const programs =
+    config.share !== undefined ? 'share' : config.max_children !== undefined ? 'max_children' : undefined;
+  if (programs) throw new Fault('invalid_request', `${programs} is about programs: a server with a url has none`);
   const url = new URL(config.url as string);
   const auth = createUpstreamAuth(name, url, config, deps);
   const limit = FRAME_LIMIT;
   const fixed = { ...basic(url), ...config.headers };
-  const secretive = config.header_secrets ?? config.token ?? config.oauth ?? config.sign_in;
+  const secretive = deps.auth ?? config.header_secrets ?? config.token ?? config.oauth ?? config.sign_in;
   const remote: Remote = {
     url,
     limit,
     connections: keepConnections(url.origin, limit),
     async headers() {
-      return { ...fixed, ...(await secrets(config.header_secrets, deps)), ...(await auth.headers()) };
+      // First, so that nothing is looked up for a caller without credentials.
+      const credentials = await auth.headers();
+      return { ...fixed, ...(await secrets(config.header_secrets, deps)), ...credentials };
     },
     // Without secret headers there is nothing to look up, and no request has to await it.
     ...(secretive === undefined && { headers: () => fixed }),

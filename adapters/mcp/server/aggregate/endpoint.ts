@@ -174,6 +174,8 @@ export function createAggregateEndpoint(parts: CommonParts): EndpointHandler {
       if (method === 'tools/call') {
         const skill = await lists.tool(asText(params.name), caller);
         if (skill) return await at(skill.source ?? '', { ...asked, params: toCall(params, skill, caller) }, caller);
+        const waits = await lists.awaiting(asText(params.name), caller);
+        if (waits) return await at(waits.server, { ...asked, params: { ...params, name: waits.tool } }, caller);
         const why = await lists.missing(asText(params.name), caller);
         if (why) return refused(why, { code: 'upstream_unavailable' });
       }

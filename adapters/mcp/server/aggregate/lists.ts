@@ -42,6 +42,8 @@ export interface CommonLists {
   servers(caller: Caller): Promise<readonly string[]>;
   /** Why a server that this tool name could belong to has no such tool yet; undefined when it answers. */
   missing(name: string, caller: Caller): Promise<string | undefined>;
+  /** The server that a tool of this name would be of, where the caller has to sign in before its tools are listed. */
+  awaiting(name: string, caller: Caller): Promise<{ readonly server: string; readonly tool: string } | undefined>;
   /** One complete list; undefined when the method is not a list. */
   show(method: string, caller: Caller): Promise<FrameOutcome> | undefined;
 }
@@ -105,13 +107,21 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
   async function marked(caller: Caller): Promise<JsonObject> {
     const states = await absent(caller);
     if (states.length === 0) return {};
-    return { _meta: { [OWN_META.unavailable]: states.map(({ name, ...more }) => ({ server: name, ...more })) } };
+    return {
+      _meta: { [OWN_META.unavailable]: states.map(({ name, programs: _, ...more }) => ({ server: name, ...more })) },
+    };
   }
 
   async function missing(name: string, caller: Caller): Promise<string | undefined> {
     const found = (await absent(caller)).find((state) => name.startsWith(`${state.name}__`));
     if (!found) return undefined;
     return `the server ${found.name} does not answer (${found.reason ?? found.state}); the list of tools is announced when it does`;
+  }
+
+  async function awaiting(name: string, caller: Caller): Promise<{ server: string; tool: string } | undefined> {
+    const waiting = [...(await names(caller)).values()].filter(({ metadata }) => metadata.gateway === true);
+    const found = waiting.find(({ source }) => name.startsWith(`${source}__`));
+    return found && { server: found.source ?? '', tool: name.slice(`${found.source}__`.length) };
   }
 
   /** The lists of all servers as one; a server that does not answer is left out, and does not hold up the others. */
@@ -124,7 +134,8 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
         const found: Json[] = [];
         for (let cursor: Json | undefined, pages = 0; pages < MOST_PAGES; pages += 1) {
           const params = { ...envelopeOf(caller), ...(cursor !== undefined && { cursor }) };
-          const outcome = await at(server, { jsonrpc: '2.0', id: 0, method, params }, caller);
+          const asked: Request = { jsonrpc: '2.0', id: 0, method, params };
+          const outcome = await at(server, asked, { ...caller, mayBeKnown: true });
           if ('error' in outcome) break;
           const page = outcome.result[member];
           found.push(...(Array.isArray(page) ? page.map((each) => renamed(server, member, each)) : []));
@@ -142,6 +153,7 @@ export function createCommonLists({ bridge, callTasks, agents, at, ...parts }: L
     tasking,
     servers,
     missing,
+    awaiting,
     show(method, caller) {
       if (method === 'tools/list') return tools(caller);
       const member = MEMBERS.get(method);

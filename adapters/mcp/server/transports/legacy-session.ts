@@ -36,6 +36,8 @@ export interface Out {
 
 export interface LegacyClientSession extends SessionContext {
   readonly actor: Actor;
+  /** The same principal has sent another request, perhaps with a newer token. */
+  renew(actor: Actor): void;
   /** The outcome of a request that was not canceled, or the reason a notification was refused; undefined for everything else. */
   receive(frame: Frame, out: Out, headers?: Caller['headers']): Promise<FrameOutcome | undefined>;
   /** The revision in the server's answer to `initialize`. */
@@ -63,13 +65,14 @@ const OVER = new Error('the request is over');
 
 export function createLegacyClientSession({
   id,
-  actor,
+  actor: opener,
   person,
   handler,
   standalone,
   log,
   home,
 }: LegacyClientSessionOptions): LegacyClientSession {
+  let actor = opener;
   const ended = new AbortController();
   const flights = new InFlightMap<Id, AbortController>();
   /** Questions the client has not answered, each with the stream it was sent on. */
@@ -194,6 +197,9 @@ export function createLegacyClientSession({
   return {
     ...context,
     actor,
+    renew(next) {
+      actor = next;
+    },
     get revision() {
       return revision;
     },

@@ -150,6 +150,7 @@ export function createLegacySessions({ silenceMs, idleMs, awayMs, log, ended }: 
       refuse(response, 400, -32000, 'Bad Request: Unsupported protocol version');
       return undefined;
     }
+    open.session.renew(actor);
     return open;
   }
 

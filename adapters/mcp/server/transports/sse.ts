@@ -87,6 +87,7 @@ export function createSseSessions({ bodyLimit, prefix, log, ended }: SseSessions
     const frame = await frameOf(request, response);
     if (!frame) return;
     const { session, out } = found;
+    session.renew(who.actor);
     if (isNotice(frame) && clientFrameTrouble(frame)) {
       const { error } = (await session.receive(frame, out)) as { error: WireError };
       return refuse(response, 400, error.code, error.message);

@@ -1,8 +1,8 @@
 /** The relay's section of the configuration, with the flags of the command line put into it. */
 import { acp as adapter, type RelayConfig, THOUGHTS } from '../../../../adapters/acp/index.ts';
 import { Fault } from '../../../model/faults.ts';
+import { durationMs } from '../../../model/values/duration.ts';
 import { own } from '../../../model/values/own.ts';
-import { durationMs } from '../../../policy/rules/duration.ts';
 import type { Config } from '../../../runtime/config/config.ts';
 import { relaySection } from '../../../runtime/mounts/mounts.ts';
 import type { AcpOptions } from './acp.ts';

@@ -9,8 +9,9 @@ export function addAgents(program: Command): void {
     .description('list configured agents, and switch one off or on')
     .addHelpText(
       'after',
-      folded(`An agent that is switched off accepts no new work at any door, and every refusal says why. Work it has begun goes on; end that
-with "tollbridge task" and a cancel of the client. Which key may call which agent: "tollbridge keys create --agent".
+      folded(`An agent that is switched off accepts no new work at any door, and every refusal says why. Work that waits behind other work of its
+session is refused when its turn comes, unless the agent is on again by then. Work it has begun goes on; end that with "tollbridge task" and a
+cancel of the client. Which key may call which agent: "tollbridge keys create --agent".
 
   tollbridge agents off coder --reason "costs too much today"
   tollbridge agents on coder`),

@@ -8,6 +8,7 @@ import { viewQuestion } from '../../../inbox/question-view.ts';
 import type { AskRecord, PendingAct } from '../../../model/asks.ts';
 import { asFault, Fault } from '../../../model/faults.ts';
 import type { JsonObject } from '../../../model/schema.ts';
+import { asText } from '../../../model/values/as-text.ts';
 import { everyRow } from '../../../model/values/every-row.ts';
 import { isObject } from '../../../model/values/is-object.ts';
 import type { Row } from '../../../ports/index.ts';
@@ -20,7 +21,6 @@ import { brief, shortId } from '../../output/terminal-text.ts';
 import { calledAgain } from '../../own-name.ts';
 import { requirePerson } from '../../person-only.ts';
 import { untilStopped } from '../../stop-signals.ts';
-import { grantFor } from './grant.ts';
 
 type Ask = AskRecord & Row;
 
@@ -109,27 +109,23 @@ export async function answer(
 ): Promise<void> {
   const changed = options.arguments === undefined ? undefined : await readArguments(options.arguments);
   requirePerson((await configFrom(options)).dataDir, 'answering a question');
-  await withCoreRuntime(options, async ({ bridge, store, permissions }, { dataDir }) => {
+  await withCoreRuntime(options, async ({ bridge, store }, { dataDir }) => {
     const ask = await findAsk(store, id);
     // Rules decide who may answer. Missing rules are reported as that, and not as a denial.
     await rulesOnRecord(dataDir, store);
     const actor = { ...localActor(), interactive: true } as const;
-    const grant =
-      options.for === undefined
-        ? undefined
-        : await grantFor(ask, options.for, { by: actor.id, now: systemClock.now(), store });
-    // A grant that could not be kept is reported before the answer is given.
-    if (grant) await permissions.requireSound(grant);
     const { resource } = await bridge.submit({
       kind: 'ask.answer',
       actor,
-      body: { ask_id: ask.id, approved, ...(changed && { arguments: changed }), ...(reason && { reason }) },
+      body: {
+        ask_id: ask.id,
+        approved,
+        ...(changed && { arguments: changed }),
+        ...(reason && { reason }),
+        ...(options.for !== undefined && { for: options.for }),
+      },
     });
-    if (grant) {
-      const body = { object: 'permission_rule' as const, body: grant as JsonObject };
-      await bridge.submit({ kind: 'resource.create', actor, body });
-    }
-    const longer = grant ? ` (and ${grant.action_pattern} for ${options.for})` : '';
+    const longer = options.for === undefined ? '' : ` (and ${asText(ask.action.tool)} for ${options.for})`;
     process.stdout.write(
       options.json ? `${JSON.stringify(resource)}\n` : `${approved ? 'Approved' : 'Denied'}: ${ask.id}${longer}\n`,
     );

@@ -3,7 +3,7 @@ import { type ApiKey, openApiKeys } from '../../../auth/api-keys.ts';
 import { DOORS, PRESETS, type Preset } from '../../../auth/presets.ts';
 import { later, systemClock } from '../../../core/clock.ts';
 import { Fault } from '../../../model/faults.ts';
-import { durationMs } from '../../../policy/rules/duration.ts';
+import { durationMs } from '../../../model/values/duration.ts';
 import { type CommonOptions, configFrom } from '../../context.ts';
 import { requirePerson } from '../../person-only.ts';
 

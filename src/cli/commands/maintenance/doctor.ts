@@ -6,6 +6,7 @@ import { lookAtChild } from '../../doctor/child.ts';
 import { lookAtClock, lookAtKeyFiles, lookAtLog } from '../../doctor/data.ts';
 import type { Finding } from '../../doctor/finding.ts';
 import { lookAtConfig, lookAtNode, lookAtPrograms, lookAtProjectFile, lookAtRules } from '../../doctor/here.ts';
+import { lookAtPeers } from '../../doctor/peers.ts';
 import { lookAtPort } from '../../doctor/port.ts';
 import { lookAtTls } from '../../doctor/tls.ts';
 import { lookAtToolServers } from '../../doctor/tool-servers.ts';
@@ -36,6 +37,7 @@ export async function doctor(command: readonly string[], options: DoctorOptions)
   if (config) await report(() => lookAtRules(config));
   if (config) await report(() => lookAtPrograms(config));
   if (config) await report(() => lookAtToolServers(config));
+  if (config) await report(() => lookAtPeers(config));
   await report(() => lookAtPort(effective.host, port ?? effective.port, effective.tls !== undefined));
   await report(() => lookAtTls(effective));
   await report(() => lookAtLog(effective));

@@ -64,9 +64,10 @@ async function listedNow(server: string, options: AcceptOptions): Promise<readon
   const backend = await openLocated(server, options);
   if (!backend) return undefined;
   try {
+    const actor = localActor();
     const catalog = createTools(() => [backend], comparableHash);
     const names = (await backend.list()).map(({ name }) => name);
-    const found = await Promise.all(names.map((name) => catalog.find(name, server)));
+    const found = await Promise.all(names.map((name) => catalog.find(actor, name, server)));
     return found.flatMap((each) => (each ? [bodyOf(each)] : []));
   } finally {
     await backend.close?.();

@@ -35,12 +35,26 @@ approvals; they can always be answered with "tollbridge approve".`),
     .option('--url <address>', 'address of a server that a client starts with "tollbridge mcp --url"')
     .option('--no-browser', 'only print the sign-in address')
     .option('--paste', 'for a browser on another machine: paste the address it is redirected to')
+    .option('--as <principal>', 'whose sign-in it is, where each caller has one')
+    .option('--tenant <id>', 'the tenant of that principal')
     .addHelpText(
       'after',
-      folded(`For servers with "sign_in: {}" in the configuration. The browser opens the server's authorization server and is redirected back
+      folded(`For servers with "sign_in: {}" in the configuration, or "sign_in: { per: caller }" and --as. The browser opens the server's authorization server and is redirected back
 here. The tokens are stored in a vault, refreshed when they are used, and never shown. Signing in again replaces them.`),
     )
     .action(named(async (server, options) => (await import('./login.ts')).login(server, options)));
+  mcp
+    .command('logout')
+    .description('end a sign-in, and revoke its tokens')
+    .argument('<server>', 'name of the server under tools in the configuration')
+    .option('--as <principal>', 'whose sign-in it is, where each caller has one')
+    .option('--tenant <id>', 'the tenant of that principal')
+    .addHelpText(
+      'after',
+      folded(`Removes the tokens from the vault and asks the authorization server to revoke them. A gateway that runs stops using them within
+seconds (exit 3 when there is no such sign-in).`),
+    )
+    .action(named(async (server, options) => (await import('./logout.ts')).logout(server, options)));
   mcp
     .command('changes')
     .description('list tools whose definition has changed since first seen')

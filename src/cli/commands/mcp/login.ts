@@ -6,9 +6,12 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import {
+  callerKeptAs,
+  keepingIn,
   keptAs,
   mcp,
   type OpenSignInPage,
+  probe,
   REDIRECT,
   signedIn,
   type UpstreamConfig,
@@ -32,7 +35,14 @@ import { onStop } from '../../stop-signals.ts';
 import { addressedUpstream } from './addressed.ts';
 import { type Loopback, openLoopback } from './loopback.ts';
 
-export interface LoginOptions extends CommonOptions {
+/** Whose sign-in a command is about. */
+export interface WhoseSignIn extends CommonOptions {
+  /** The principal, for a server that each caller signs in to. */
+  readonly as?: string;
+  readonly tenant?: string;
+}
+
+export interface LoginOptions extends WhoseSignIn {
   /** The address of a server that is not in the configuration. */
   readonly url?: string;
   /** False: the address is only printed. */
@@ -59,8 +69,9 @@ export async function login(server: string, options: LoginOptions): Promise<void
   const letGo = onStop(() => stop.abort(new Fault('client_closed', 'stopped before the sign-in was complete')));
   try {
     const signal = anySignal([stop.signal, late()]);
-    say(`Signing in at ${url.href} for the server "${server}".`);
-    const secretName = keptAs(server, upstream.sign_in);
+    const whose = options.as === undefined ? '' : `, as ${options.as}`;
+    say(`Signing in at ${url.href} for the server "${server}"${whose}.`);
+    const secretName = entryOf(server, upstream.sign_in, options);
     let lost: unknown;
     const deps = {
       log: createLogger(redactor),
@@ -74,7 +85,13 @@ export async function login(server: string, options: LoginOptions): Promise<void
       },
       visit: signInPage(loopback, options, say, signal),
     };
-    const signIn = signedIn(server, url, { ...upstream.sign_in, redirect: loopback?.address ?? redirect }, deps);
+    const signIn = signedIn(
+      server,
+      url,
+      { ...upstream.sign_in, redirect: loopback?.address ?? redirect },
+      deps,
+      keepingIn(secretName, deps),
+    );
     const { status, challenge } = await probe(url, signal);
     if (
       !(await signIn.obtain(401, challenge).catch((cause) => Promise.reject(explained(cause, url, status, signal))))
@@ -93,9 +110,25 @@ export async function login(server: string, options: LoginOptions): Promise<void
   }
 }
 
+/** The vault entry with the tokens. */
+export function entryOf(server: string, config: SignedInUpstream['sign_in'], { as: id, tenant }: WhoseSignIn): string {
+  const perCaller = config.per === 'caller';
+  if (perCaller && id === undefined) {
+    const why = `each caller signs in at ${server} with an account of its own`;
+    throw trouble('invalid_request', why, 'say whose sign-in it is: --as PRINCIPAL');
+  }
+  if (!perCaller && id !== undefined) {
+    const why = `all callers of ${server} share one sign-in`;
+    throw trouble('invalid_request', why, 'leave out --as, or add to the server: sign_in: { per: caller }');
+  }
+  return id === undefined
+    ? keptAs(server, config)
+    : callerKeptAs(server, config, { id, ...(tenant !== undefined && { tenant_id: tenant }) });
+}
+
 type SignedInUpstream = UpstreamConfig & { readonly sign_in: NonNullable<UpstreamConfig['sign_in']> };
 
-function upstreamOf(server: string, section: unknown): SignedInUpstream {
+export function upstreamOf(server: string, section: unknown): SignedInUpstream {
   const at = `tools.${server}.mcp`;
   if (!section)
     throw trouble(
@@ -120,25 +153,6 @@ function anew(secret: Deps['secret'], secretName: string): Pick<Deps, 'secret'> 
       return JSON.stringify(rest);
     },
   };
-}
-
-/** The server's response to an unauthenticated request, or to one with our token. */
-async function probe(
-  url: URL,
-  signal: AbortSignal,
-  credentials: Readonly<Record<string, string>> = {},
-): Promise<{ readonly status: number; readonly challenge: string | undefined }> {
-  const accept = 'application/json, text/event-stream';
-  const headers = { ...credentials, accept, 'content-type': 'application/json', 'mcp-protocol-version': '2025-11-25' };
-  const clientInfo = { name: 'tollbridge', version: '0' };
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params });
-  const answer = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal }).catch((cause) => {
-    if (signal.aborted) throw signal.reason;
-    throw new Fault('upstream_unavailable', `${url.host} cannot be reached`, { cause });
-  });
-  await answer.body?.cancel();
-  return { status: answer.status, challenge: answer.headers.get('www-authenticate') ?? undefined };
 }
 
 function signInPage(

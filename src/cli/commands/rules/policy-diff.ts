@@ -1,6 +1,7 @@
 /** `tollbridge policy diff <rules>`: recorded decisions, evaluated with other rules. Reads the log, writes nothing. */
 import { recordedDecisions } from '../../../core/events/recorded-decisions.ts';
 import { position, type Stream } from '../../../model/events.ts';
+import { readOnSnapshot } from '../../../policy/acts/match.ts';
 import { createCedarEngine } from '../../../policy/cedar/engine.ts';
 import { createPolicyChain } from '../../../policy/chain.ts';
 import { type Comparison, compareDecisions } from '../../../policy/compare.ts';
@@ -22,7 +23,9 @@ const MARKS = { changed: '~', unknown: '?' } as const;
 
 export async function policyDiff(file: string, options: PolicyDiffOptions): Promise<number> {
   const policies = await rulesFrom(file);
-  const chain = createPolicyChain({ engines: [createPersonaEngine(), createCedarEngine({ policies, read: readAct })] });
+  const chain = createPolicyChain({
+    engines: [createPersonaEngine(), createCedarEngine({ policies, read: readOnSnapshot(readAct) })],
+  });
   return await lookInto(options, async ({ store }) => {
     const stream: Stream = options.task ? { of: 'task', id: (await findTask(store, options.task)).id } : { of: 'all' };
     const tip = await store.tip({ of: 'all' });

@@ -8,6 +8,7 @@ import type { CommonOptions } from '../../context.ts';
 import { type CommandList, EDITORS, type Editor, here } from '../../editors/editors.ts';
 import { initNeovim } from '../../editors/neovim.ts';
 import { nameOf, ourCommand, typed, us } from '../../editors/our-command.ts';
+import { notInFiles } from '../../editors/registry-agents.ts';
 import { add, type Edit, namesIn, remove, unwrap, wrap } from '../../editors/settings-edit.ts';
 import { putSettings, readSettings, tilde } from '../../editors/settings-file.ts';
 import { createServerNames } from '../../editors/wrapped-words.ts';
@@ -85,7 +86,8 @@ async function editsFor(
       : async () => add(text, into, name, command, await oursWith(options));
     return [{ file: first.file, ...(await inFile(first.file, edit)) }];
   }
-  const wrapping = { ours: await oursWith(options), names: createServerNames() };
+  const again = initOf(editor, options);
+  const wrapping = { ours: await oursWith(options), names: createServerNames(), init: again };
   for (const list of lists) await inFile(list.file, () => namesIn(texts.get(list.file) ?? '', list, wrapping.names));
   const edits = new Map<string, FileEdit>();
   for (const list of lists) {
@@ -105,8 +107,15 @@ async function editsFor(
   const files = [...texts.keys()].map(tilde).join(', ');
   throw new Fault(
     'not_found',
-    `${files} names no ${what} yet; add one with: ${us()} init ${editor.name} -- <the ${what}'s command>`,
+    `${files} names no ${what} yet; add one with: ${again} -- <the ${what}'s command>`,
+    editor.unlisted ? { details: { fix: notInFiles(editor.unlisted, again).join('\n') } } : {},
   );
+}
+
+/** The command for this editor, as it is typed, with the options that every entry keeps. */
+function initOf({ name }: Editor, options: InitOptions): string {
+  const { settings } = options;
+  return `${us()} ${typed(['init', name, ...optionsKept(options), ...(settings ? ['--settings', settings] : [])])}`;
 }
 
 /** With --settings, everything this editor keeps is looked for in that one file. */
@@ -154,14 +163,15 @@ function report(editor: Editor, files: readonly FileEdit[], { written, changed, 
     }
     for (const { member, entry, why } of left) lines.push(`  ${member} > ${entry}: left as it is, ${why}`, '');
   }
-  const { undo, name, settings } = options;
-  const again = (...how: readonly string[]) =>
-    `${us()} ${typed(['init', editor.name, ...optionsKept(options), ...(settings ? ['--settings', settings] : []), ...how])}`;
+  const { undo, name } = options;
+  const again = (...how: readonly string[]) => `${initOf(editor, options)} ${typed(how)}`;
   const added = command.length > 0 ? [...(name ? ['--name', name] : []), '--', ...command] : [];
   if (!changed) lines.push('Nothing to change.');
   else if (!written)
     lines.push(`Nothing is written yet. To write it: ${again(...(undo ? ['--undo'] : []), '--write', ...added)}`);
   else if (undo) lines.push(`Undone. Now ${editor.next}.`);
   else lines.push(`Written. Now ${editor.next}.`, `To undo it: ${again('--undo', '--write', ...added)}`);
+  if (editor.unlisted && command.length === 0 && !undo)
+    lines.push('', ...notInFiles(editor.unlisted, initOf(editor, options)));
   return `${lines.join('\n')}\n`;
 }

@@ -1,8 +1,9 @@
 /** Every act, decision and message as it happens. The filters are the address; a click on a row shows the whole event. */
+import type { ComponentChildren } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { call } from '../api.ts';
-import { feed, useFeed } from '../feed.ts';
-import { extend, FILTERS, type Filtered, type FilterName, wantedBy } from '../filters.ts';
+import { type Feed, feed, useFeed } from '../feed.ts';
+import { type Choices, extend, extendChoices, FILTERS, type Filtered, type FilterName, wantedBy } from '../filters.ts';
 import { go, Link, withQuery } from '../router.tsx';
 import type { EventRow, LogEvent } from '../rows.ts';
 import { Badge, Empty, Json, Line, Title, Trouble, timeOf, useKeys, useLoad } from '../ui.tsx';
@@ -10,8 +11,6 @@ import { Virtual } from '../virtual.tsx';
 
 const GROUPS = ['act', 'decision', 'approval', 'message', 'task', 'proof', 'system'];
 const SELECTS: readonly FilterName[] = ['group', 'door', 'agent', 'tool', 'verdict', 'effect', 'person'];
-/** More choices than these are typed as text. */
-const MOST_CHOICES = 200;
 
 export function Activity({ query }: { readonly query: URLSearchParams }) {
   const live = useFeed();
@@ -46,7 +45,7 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
               <kbd>p</kbd>
             </button>
             {live.mayHaveOlder && (
-              <button type="button" onClick={() => void feed.older(20_000)}>
+              <button type="button" disabled={live.readingOlder} onClick={() => void feed.older(20_000)}>
                 Load older
               </button>
             )}
@@ -55,7 +54,7 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
       >
         Activity
       </Title>
-      <Filters query={query} rows={live.rows} epoch={live.epoch} show={show} />
+      <Filters query={query} live={live} show={show} />
       <div class={`with-detail ${open ? 'open' : ''}`}>
         {count === 0 ? (
           <Empty title={live.rows.length === 0 ? 'Nothing has happened yet' : 'No row matches the filters'}>
@@ -66,12 +65,12 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
             count={count}
             at={(index) => rows[count - 1 - index] as EventRow}
             label="Events, newest first"
-            growsOnTop
+            growsOnTop={`${live.epoch} ${key}`}
             open={open}
             show={(id) => show({ open: id })}
           />
         )}
-        {open && <EventDetail id={open} close={() => show({ open: '' })} />}
+        {open && <EventDetail id={open} door={doorOf(live.rows, open)} close={() => show({ open: '' })} />}
       </div>
     </div>
   );
@@ -82,13 +81,13 @@ interface EventListProps {
   /** The row at this place, counted from the top. */
   readonly at: (index: number) => EventRow;
   readonly label: string;
-  readonly growsOnTop?: boolean;
+  readonly growsOnTop?: string;
   /** Id of the event that is shown beside the list; empty for none. */
   readonly open: string;
   readonly show: (id: string) => void;
 }
 
-export function EventList({ count, at, label, growsOnTop = false, open, show }: EventListProps) {
+export function EventList({ count, at, label, growsOnTop, open, show }: EventListProps) {
   return (
     <Virtual
       count={count}
@@ -134,17 +133,14 @@ function ActivityRow({ row, style, selected, open }: RowProps) {
 
 interface FiltersProps {
   readonly query: URLSearchParams;
-  readonly rows: readonly EventRow[];
-  readonly epoch: number;
+  readonly live: Feed;
   readonly show: (changes: Readonly<Record<string, string>>) => void;
 }
 
-function Filters({ query, rows, epoch, show }: FiltersProps) {
-  // Choices come from the rows themselves; a hundred thousand of them are not read for every new one.
-  const choices = useMemo(
-    () => choicesIn(rows),
-    [epoch, Math.floor(rows.length / 500), rows.length < 500 ? rows.length : 0],
-  );
+function Filters({ query, live, show }: FiltersProps) {
+  const kept = useRef<Choices | undefined>(undefined);
+  kept.current = extendChoices(kept.current, live, SELECTS);
+  const choices = (name: FilterName) => [...(kept.current?.found.get(name) ?? [])].sort();
   const others = FILTERS.filter((name) => !SELECTS.includes(name) && query.get(name));
   return (
     <search class="filters">
@@ -165,7 +161,7 @@ function Filters({ query, rows, epoch, show }: FiltersProps) {
           onChange={(event) => show({ [name]: event.currentTarget.value })}
         >
           <option value="">{LABELS[name] ?? name}</option>
-          {withCurrent(name === 'group' ? GROUPS : (choices[name] ?? []), query.get(name)).map((value) => (
+          {withCurrent(name === 'group' ? GROUPS : choices(name), query.get(name)).map((value) => (
             <option key={value} value={value}>
               {value}
             </option>
@@ -196,15 +192,100 @@ function withCurrent(values: readonly string[], current: string | null): readonl
   return current && !values.includes(current) ? [current, ...values] : values;
 }
 
-function choicesIn(rows: readonly EventRow[]): Partial<Record<FilterName, readonly string[]>> {
-  const found = new Map(SELECTS.map((name) => [name, new Set<string>()]));
-  for (const row of rows) {
-    for (const [name, values] of found) if (row[name] && values.size < MOST_CHOICES) values.add(row[name]);
-  }
-  return Object.fromEntries([...found].map(([name, values]) => [name, [...values].sort()]));
+/** The door of the work that this event belongs to. */
+function doorOf(rows: readonly EventRow[], id: string): string {
+  const task = rows.find((row) => row.id === id)?.task;
+  return (task && rows.find((row) => row.task === task && row.door)?.door) || '';
 }
 
-export function EventDetail({ id, close }: { readonly id: string; readonly close: () => void }) {
+/** What a translation could not carry, as the event says it. */
+function Loss({ event }: { readonly event: LogEvent }) {
+  const { loss } = event as { readonly loss?: unknown };
+  const lost = [loss, event.metadata?.loss, event.payload.loss, event.payload.not_reported].flatMap((found) =>
+    Array.isArray(found) ? (found as readonly unknown[]) : found === undefined || found === null ? [] : [found],
+  );
+  if (lost.length === 0) return null;
+  return (
+    <section class="loss" aria-label="What the translation could not carry">
+      <h3>What the translation could not carry</h3>
+      <ul>
+        {lost.slice(0, 100).map((one, at) => (
+          <li key={String(at)}>
+            <Line text={typeof one === 'string' ? one : (JSON.stringify(one) ?? '')} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+interface Rendered {
+  readonly protocol: string;
+  readonly frames: readonly object[];
+  readonly left_out: string | null;
+}
+
+/** The event as it came in beside the frames that it leaves as, at the door of one protocol. */
+function Frames({
+  id,
+  door,
+  children,
+}: {
+  readonly id: string;
+  readonly door: string;
+  readonly children: ComponentChildren;
+}) {
+  const { value, error } = useLoad(
+    () => call<{ data: readonly Rendered[] }>(`/console/api/events/${id}/frames`),
+    `frames ${id}`,
+  );
+  const [chosen, setChosen] = useState('');
+  const all = value?.data ?? [];
+  const shown =
+    all.find(({ protocol }) => protocol === (chosen || door)) ?? all.find(({ frames }) => frames.length > 0);
+  return (
+    <div class="side">
+      <div>{children}</div>
+      <div>
+        <h3>
+          As it leaves at the door{' '}
+          <select
+            aria-label="Door"
+            value={shown?.protocol ?? ''}
+            onChange={(event) => setChosen(event.currentTarget.value)}
+          >
+            {all.map(({ protocol, frames }) => (
+              <option key={protocol} value={protocol}>
+                {`${protocol} (${frames.length})`}
+              </option>
+            ))}
+          </select>
+        </h3>
+        <Trouble thrown={error} />
+        {shown?.frames.map((frame, at) => (
+          <Json key={String(at)} value={frame} />
+        ))}
+        {shown?.left_out && (
+          <p class="soft">
+            No frame: <Line text={shown.left_out} />
+          </p>
+        )}
+        <p class="soft">Rendered now from the log, by the code of that door: frames that left are not kept.</p>
+      </div>
+    </div>
+  );
+}
+
+export function EventDetail({
+  id,
+  close,
+  door = '',
+}: {
+  readonly id: string;
+  readonly close: () => void;
+  /** The door that the work came through. */
+  readonly door?: string;
+}) {
   const { value, error } = useLoad(() => call<LogEvent>(`/console/api/events/${id}`), id);
   const { ext, payload, ...envelope } = value ?? { payload: {} };
   return (
@@ -225,18 +306,19 @@ export function EventDetail({ id, close }: { readonly id: string; readonly close
             {value.session_id && <Link to={`/activity?session=${value.session_id}`}>rows of this session</Link>}
             {value.task_id && <Link to={`/proof?task=${value.task_id}`}>receipts of this task</Link>}
           </p>
-          <div class="side">
-            <div>
-              <h3>As the log has it</h3>
-              <Json value={payload} />
-            </div>
-            {ext && (
-              <div>
-                <h3>Members of the frame that have no place in the log's own words</h3>
+          <Loss event={value} />
+          <Frames id={id} door={door}>
+            <h3>As it came in</h3>
+            <Json value={payload} />
+            {ext ? (
+              <>
+                <p class="soft">Members of the frame that the log's own words have no place for:</p>
                 <Json value={ext} />
-              </div>
+              </>
+            ) : (
+              <p class="soft">The log's own words hold all of it.</p>
             )}
-          </div>
+          </Frames>
           <h3>Envelope</h3>
           <Json value={envelope} />
         </>

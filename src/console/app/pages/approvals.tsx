@@ -349,7 +349,7 @@ function Outcome({
   const tone = state === 'approved' || state === 'answered' || state === 'sent' ? 'good' : 'bad';
   return (
     <p class={`outcome ${tone}`} role="status">
-      {sentence(state, by === me.actor.id ? `you (${by})` : by)}
+      {sentence(state, by === me.actor.id ? 'you' : by)}
       {at ? ` at ${dayAndTime(at)}` : ''}
       {mine && ended && ended.by !== me.actor.id ? '. Your answer came later and does not count.' : '.'}
     </p>

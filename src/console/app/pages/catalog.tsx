@@ -13,10 +13,18 @@ export interface Catalog {
     readonly default: boolean;
     readonly about?: Readonly<Record<string, unknown>>;
   }[];
+  readonly agent_addresses: readonly AgentAddress[];
   readonly parts: readonly { readonly kind: string; readonly name: string; readonly protocol: string }[];
   readonly servers: readonly string[];
   readonly server_states: readonly ServerState[];
   readonly keys: readonly Key[] | null;
+}
+interface AgentAddress {
+  readonly agent: string;
+  readonly address: string;
+  readonly state: string;
+  readonly since?: string;
+  readonly reason?: string;
 }
 interface ServerState {
   readonly name: string;
@@ -79,6 +87,11 @@ export function CatalogPage({ me }: { readonly me: Me }) {
                   </td>
                   <td class="soft">
                     {value.parts.find((part) => part.kind === 'agent' && part.name === name)?.protocol ?? 'built in'}
+                    {value.agent_addresses
+                      .filter(({ agent }) => agent === name)
+                      .map((each) => (
+                        <Address key={each.address} {...each} />
+                      ))}
                   </td>
                   <td class="n">
                     <Link to={`/activity?text=${encodeURIComponent(name)}`}>rows</Link>
@@ -92,6 +105,16 @@ export function CatalogPage({ me }: { readonly me: Me }) {
         {value.keys && <Keys keys={value.keys} />}
       </div>
     </div>
+  );
+}
+
+function Address({ address, state, since, reason }: AgentAddress) {
+  const tone = { ready: 'good', unavailable: 'bad' }[state];
+  return (
+    <p>
+      <code>{address}</code> {tone ? <Badge tone={tone}>{state}</Badge> : 'not used yet'}{' '}
+      {tone && since && dayAndTime(since)} {reason && <Line text={reason} />}
+    </p>
   );
 }
 
@@ -148,7 +171,9 @@ function Tools({ me, states }: { readonly me: Me; readonly states: readonly Serv
   const pins = useLoad(() => all<Pin>('/v1/skills'), 'pins');
   if (tools.error instanceof ApiError && tools.error.status === 403) return null;
   const pinned = (pins.value ?? []).filter(({ metadata }) => metadata.pinned === true);
-  const drifted = pinned.filter(({ metadata }) => metadata.pending !== undefined);
+  const drifted = pinned
+    .filter(({ metadata }) => metadata.pending !== undefined)
+    .sort((a, b) => Number(refusedOf(a) !== undefined) - Number(refusedOf(b) !== undefined));
   const servers = [...new Set((tools.value ?? []).map(({ server }) => server ?? ''))];
   return (
     <>
@@ -196,7 +221,11 @@ function Tools({ me, states }: { readonly me: Me; readonly states: readonly Serv
                           <td class="n">
                             {pin ? (
                               <Badge tone={pin.metadata.pending ? 'bad' : 'good'}>
-                                {pin.metadata.pending ? 'changed' : `pinned ${pin.version.slice(7, 15)}`}
+                                {refusedOf(pin)
+                                  ? 'refused'
+                                  : pin.metadata.pending
+                                    ? 'changed'
+                                    : `pinned ${pin.version.slice(7, 15)}`}
                               </Badge>
                             ) : (
                               <Badge>not pinned yet</Badge>
@@ -215,11 +244,18 @@ function Tools({ me, states }: { readonly me: Me; readonly states: readonly Serv
   );
 }
 
+/** Who refused the definition that the tool has now, and when. */
+function refusedOf({ metadata }: Pin): { readonly by: string; readonly at: string } | undefined {
+  const { version, by, at } = bag(metadata.refused);
+  return version !== undefined && version === bag(metadata.pending).version ? { by: str(by), at: str(at) } : undefined;
+}
+
 const COMPARED = ['description', 'input_schema', 'output_schema'] as const;
 
 function Drift({ pin, me, done }: { readonly pin: Pin; readonly me: Me; readonly done: () => void }) {
   const [trouble, setTrouble] = useState<unknown>();
   const pending = bag(pin.metadata.pending);
+  const refused = refusedOf(pin);
   const was = pin as unknown as Readonly<Record<string, unknown>>;
   const shown = (value: unknown) =>
     typeof value === 'string' ? value : (JSON.stringify(value ?? null, undefined, 2) ?? '');
@@ -233,9 +269,16 @@ function Drift({ pin, me, done }: { readonly pin: Pin; readonly me: Me; readonly
   return (
     <section class="card drift" aria-label={`Changed definition of ${pin.name}`}>
       <h2>
-        <Badge tone="bad">changed</Badge> <Line text={`${pin.name} of ${pin.source ?? ''} is no longer what it was`} />
+        <Badge tone="bad">{refused ? 'refused' : 'changed'}</Badge>{' '}
+        <Line text={`${pin.name} of ${pin.source ?? ''} is no longer what it was`} />
       </h2>
-      <p class="soft">Calls of it are refused until an admin accepts the new definition.</p>
+      <p class="soft" role="status">
+        {refused ? (
+          <Line text={`Refused by ${refused.by} at ${dayAndTime(refused.at)}. Calls of it stay refused.`} />
+        ) : (
+          'Calls of it are refused until an admin accepts the new definition.'
+        )}
+      </p>
       {members
         .filter(([, before, after]) => before !== after)
         .map(([name, before, after]) => (
@@ -256,9 +299,11 @@ function Drift({ pin, me, done }: { readonly pin: Pin; readonly me: Me; readonly
       <Trouble thrown={trouble} />
       {me.role === 'admin' && (
         <div class="choice">
-          <button type="button" class="no" onClick={() => answer(false)}>
-            Refuse
-          </button>
+          {!refused && (
+            <button type="button" class="no" onClick={() => answer(false)}>
+              Refuse
+            </button>
+          )}
           <button type="button" class="yes" onClick={() => answer(true)}>
             Accept the new definition
           </button>

@@ -23,7 +23,8 @@ export function MapPage() {
   const now = useNow(2000);
   const { value, error } = useLoad(() => call<Catalog>('/console/api/catalog'), 'catalog');
   const tools = useLoad(() => all<{ server: string | null }>('/v1/tools').catch(() => []), 'tools');
-  const counts = useMemo(() => traffic(live.rows, now - MINUTE), [live.version, Math.floor(now / 2000)]);
+  // Counted with the clock, not with each of the events.
+  const counts = useMemo(() => traffic(live.rows, now - MINUTE), [now, live.state]);
   if (!value)
     return (
       <div class="page">

@@ -1,9 +1,10 @@
 /** The state of the gateway on one page. Every number leads to the rows it was counted from. */
-import { useMemo } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { all, call, holds, type Me } from '../api.ts';
 import { useFeed } from '../feed.ts';
 import { Link } from '../router.tsx';
-import { type EventRow, str, VERDICT_WORDS } from '../rows.ts';
+import { str, VERDICT_WORDS } from '../rows.ts';
+import { countedSince, extendTally, type Measure, MINUTE_MS, median, type Tally } from '../tally.ts';
 import { Badge, duration, Empty, Line, Title, useLoad, useNow } from '../ui.tsx';
 import { useWaiting } from '../waiting.ts';
 
@@ -37,13 +38,14 @@ export function Overview({ me }: { readonly me: Me }) {
   const live = useFeed();
   const { list } = useWaiting();
   const now = useNow(5000);
-  const since = now - HOUR;
-  const counted = useMemo(() => count(live.rows, since), [live.rows.length, live.epoch, Math.floor(now / 5000)]);
+  const recent = Math.floor((now - HOUR) / MINUTE_MS) * MINUTE_MS;
+  const tally = useRef<Tally | undefined>(undefined);
+  tally.current = extendTally(tally.current, live);
+  const counted = countedSince(tally.current, recent);
   const running = useLoad(
     () => (holds(me, 'tasks:read') ? all<Task>('/v1/tasks?status=WORKING', 500) : Promise.resolve([])),
     `running ${Math.floor(now / 5000)}`,
   );
-  const recent = Math.floor(since / 60_000) * 60_000;
   return (
     <div class="page">
       <Title note="the last hour, as far as this page has read the log">Overview</Title>
@@ -71,7 +73,7 @@ export function Overview({ me }: { readonly me: Me }) {
       <div class="grid">
         <section class="card wide">
           <h2>Decisions per minute</h2>
-          <Plot rows={live.rows} now={now} version={live.version} />
+          <Plot tally={tally.current} now={now} />
         </section>
         <section class="card">
           <h2>
@@ -115,7 +117,7 @@ export function Overview({ me }: { readonly me: Me }) {
           </table>
         </section>
         <Measured title="Tools" filter="tool" rows={counted.tools} since={recent} />
-        <Measured title="Agents and callers" filter="person" rows={counted.agents} since={recent} />
+        <Measured title="Agents and callers" filter="caller" rows={counted.callers} since={recent} />
         <Budgets me={me} />
         <HealthCard me={me} />
       </div>
@@ -142,64 +144,7 @@ function Figure({
   );
 }
 
-interface Measure {
-  readonly name: string;
-  calls: number;
-  failed: number;
-  blocked: number;
-  readonly times: number[];
-}
-
-function count(rows: readonly EventRow[], since: number) {
-  const verdicts: Record<string, number> = {};
-  const tools = new Map<string, Measure>();
-  const agents = new Map<string, Measure>();
-  const began = new Map<string, number>();
-  let failed = 0;
-  const of = (map: Map<string, Measure>, name: string) => {
-    const known = map.get(name) ?? { name, calls: 0, failed: 0, blocked: 0, times: [] };
-    map.set(name, known);
-    return known;
-  };
-  // From the newest back: rows older than the hour are not read.
-  let first = rows.length;
-  while (first > 0 && (rows[first - 1] as EventRow).at >= since) first -= 1;
-  for (let at = first; at < rows.length; at += 1) {
-    const row = rows[at] as EventRow;
-    if (row.verdict) {
-      verdicts[row.verdict] = (verdicts[row.verdict] ?? 0) + 1;
-      const who = row.agent || row.person;
-      if (who) {
-        const agent = of(agents, who);
-        agent.calls += 1;
-        if (row.verdict === 'block') agent.blocked += 1;
-      }
-      if (row.tool && row.verdict === 'block') of(tools, row.tool).blocked += 1;
-    }
-    const key = `${row.task} ${row.tool}`;
-    if (row.event === 'tool.requested') {
-      of(tools, row.tool).calls += 1;
-      began.set(key, row.at);
-    }
-    if (row.event === 'tool.completed' || row.event === 'tool.failed') {
-      const from = began.get(key);
-      if (from !== undefined) of(tools, row.tool).times.push(row.at - from);
-      if (row.event === 'tool.failed') {
-        failed += 1;
-        of(tools, row.tool).failed += 1;
-      }
-    }
-  }
-  const sorted = (map: Map<string, Measure>) => [...map.values()].sort((a, b) => b.calls - a.calls).slice(0, 8);
-  return { verdicts, failed, tools: sorted(tools), agents: sorted(agents) };
-}
-
-function middle(times: readonly number[]): string {
-  if (times.length === 0) return '';
-  const sorted = times.toSorted((a, b) => a - b);
-  return duration(sorted[Math.floor(sorted.length / 2)] as number);
-}
-
+/** Each number leads to the rows it was counted from. */
 function Measured({
   title,
   filter,
@@ -212,7 +157,7 @@ function Measured({
   readonly since: number;
 }) {
   return (
-    <section class="card">
+    <section class="card wide">
       <h2>{title}</h2>
       {rows.length === 0 ? (
         <p class="soft">No calls in the last hour.</p>
@@ -222,24 +167,35 @@ function Measured({
             <thead>
               <tr>
                 <th>Name</th>
-                <th class="n">{filter === 'tool' ? 'Calls' : 'Decisions'}</th>
-                <th class="n">{filter === 'tool' ? 'Failed' : 'Blocked'}</th>
-                {filter === 'tool' && <th class="n">Median</th>}
+                <th class="n">Calls</th>
+                <th class="n">Decisions</th>
+                <th class="n">Blocked</th>
+                <th class="n">Failed</th>
+                <th class="n">Median time</th>
+                <th class="n">Cost</th>
               </tr>
             </thead>
             <tbody>
-              {rows.map((row) => (
-                <tr key={row.name}>
-                  <td>
-                    <Link to={`/activity?${filter}=${encodeURIComponent(row.name)}&since=${since}`}>
-                      <Line text={row.name} />
-                    </Link>
-                  </td>
-                  <td class="n">{row.calls}</td>
-                  <td class="n">{filter === 'tool' ? row.failed : row.blocked}</td>
-                  {filter === 'tool' && <td class="n">{middle(row.times)}</td>}
-                </tr>
-              ))}
+              {rows.slice(0, 12).map(({ name, calls, decisions, blocked, failed, times, usd }) => {
+                const to = (more: string) =>
+                  `/activity?${filter}=${encodeURIComponent(name)}&since=${since}${more && `&${more}`}`;
+                const time = median(times);
+                return (
+                  <tr key={name}>
+                    <td>
+                      <Link to={to('')}>
+                        <Line text={name} />
+                      </Link>
+                    </td>
+                    <Count to={to('event=tool.requested')} value={calls} />
+                    <Count to={to('group=decision')} value={decisions} />
+                    <Count to={to('verdict=block')} value={blocked} />
+                    <Count to={to('event=tool.failed')} value={failed} />
+                    <Count to={to('event=tool.completed')} value={times.length} text={duration(time ?? Number.NaN)} />
+                    <Count to={to('')} value={usd} text={`${usd.toFixed(4)} USD`} />
+                  </tr>
+                );
+              })}
             </tbody>
           </table>
         </div>
@@ -248,27 +204,20 @@ function Measured({
   );
 }
 
-function Plot({
-  rows,
-  now,
-  version,
-}: {
-  readonly rows: readonly EventRow[];
-  readonly now: number;
-  readonly version: number;
-}) {
-  const minute = Math.floor(now / 60_000);
-  const columns = useMemo(() => {
-    const found = Array.from({ length: MINUTES }, () => ({}) as Record<string, number>);
-    for (let at = rows.length - 1; at >= 0; at -= 1) {
-      const row = rows[at] as EventRow;
-      const age = minute - Math.floor(row.at / 60_000);
-      if (age >= MINUTES) break;
-      const column = row.verdict ? found[MINUTES - 1 - age] : undefined;
-      if (column) column[row.verdict] = (column[row.verdict] ?? 0) + 1;
-    }
-    return found;
-  }, [minute, Math.floor(version / 3)]);
+export function Count({ to, value, text }: { readonly to: string; readonly value: number; readonly text?: string }) {
+  return (
+    <td class="n">
+      {value === 0 ? <span class="soft">–</span> : <Link to={to}>{text ?? value.toLocaleString('en')}</Link>}
+    </td>
+  );
+}
+
+function Plot({ tally, now }: { readonly tally: Tally; readonly now: number }) {
+  const minute = Math.floor(now / MINUTE_MS);
+  const columns = Array.from(
+    { length: MINUTES },
+    (_, at) => tally.minutes.get(minute - MINUTES + 1 + at)?.verdicts ?? {},
+  );
   const sums = columns.map((column) => Object.values(column).reduce((sum, value) => sum + value, 0));
   const most = Math.max(1, ...sums);
   const total = sums.reduce((sum, value) => sum + value, 0);

@@ -1,9 +1,10 @@
 /** Receipts: readable, checked here in the browser, and open to a change of any byte to see which check notices. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { all, call } from '../api.ts';
-import { type Check, checksOf } from '../checks.ts';
+import { type Check, checksOf, headTrouble, type OtherExport } from '../checks.ts';
 import { Link } from '../router.tsx';
 import { bag, type LogEvent, str } from '../rows.ts';
+import { type Consistency, type Head, type Inclusion, isGrown } from '../tree.ts';
 import { Badge, Copy, dayAndTime, Empty, Line, Title, Trouble, useLoad } from '../ui.tsx';
 
 type Bag = Readonly<Record<string, unknown>>;
@@ -42,10 +43,6 @@ export function Proof({ id, query }: { readonly id: string; readonly query: URLS
 }
 
 function Receipts({ rows, task }: { readonly rows: readonly ReceiptRow[]; readonly task: string }) {
-  const { value: state } = useLoad(
-    () => call<{ tip: string | null; witnesses: readonly { name: string; by: string }[] }>('/console/api/proof'),
-    'proof',
-  );
   return (
     <div class="page">
       <Title
@@ -86,25 +83,184 @@ function Receipts({ rows, task }: { readonly rows: readonly ReceiptRow[]; readon
               </tbody>
             </table>
           </section>
-          <section class="card">
-            <h2>Export and witnesses</h2>
-            <p class="soft">
-              <code>tollbridge export --to DIR</code> writes receipts, events, keys and signed heads;{' '}
-              <code>tollbridge verify DIR</code> and the scripts in <code>examples/verify</code> check them without this
-              gateway.
-            </p>
-            <p>
-              {state && state.witnesses.length === 0 && 'No witness keeps heads of this log.'}
-              {state?.witnesses.map(({ name, by }) => (
-                <Badge key={name} tone="info">
-                  {name} by {by}
-                </Badge>
-              ))}
-            </p>
-          </section>
+          <TreeAndWitnesses rows={rows} />
         </div>
       )}
     </div>
+  );
+}
+
+interface ProofState {
+  readonly head: Head;
+  readonly consistency: Consistency | null;
+  readonly log: { readonly size: number; readonly at: string } | null;
+  readonly witnesses: readonly {
+    readonly name: string;
+    readonly by: string;
+    readonly kept: { readonly size: number; readonly at: string } | null;
+    readonly trouble: string | null;
+  }[];
+}
+
+/** The head that this browser saw last. A gateway that later shows a shorter or another tree is found out. */
+const SEEN = 'tollbridge-console-tree-head';
+
+function seenHead(): Head | undefined {
+  try {
+    return JSON.parse(localStorage.getItem(SEEN) ?? 'null') ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function treeState() {
+  const keys = await (await fetch('/.well-known/harn-receipt-keys.json')).text();
+  const seen = seenHead();
+  const state = await call<ProofState>(`/console/api/proof${seen ? `/${seen.size}` : ''}`);
+  const { head, consistency } = state;
+  const wrong = await headTrouble(head, keys);
+  const grown = seen && consistency ? await isGrown(consistency, seen.root, head.root) : !seen;
+  // A head that does not continue the one before is shown, and never takes its place.
+  if (!wrong && grown) localStorage.setItem(SEEN, JSON.stringify(head));
+  return { ...state, keys, seen, wrong, grown };
+}
+
+/** The signed tree over all receipts, its growth since this browser looked last, the files of an export, and the witnesses. */
+function TreeAndWitnesses({ rows }: { readonly rows: readonly ReceiptRow[] }) {
+  const { value, error } = useLoad(treeState, 'proof');
+  if (!value) return <Trouble thrown={error} />;
+  const { head, wrong, grown, seen, log, witnesses, keys } = value;
+  return (
+    <>
+      <section class="card" aria-live="polite">
+        <h2>The tree of all receipts</h2>
+        <ul class="checks">
+          <li data-check="Head" data-state={wrong ? 'bad' : 'ok'}>
+            <span class={`mark ${wrong ? 'bad' : 'good'}`}>{wrong ? MARKS.bad : MARKS.ok}</span>
+            <div>
+              <b>Signed head</b>
+              <p>
+                <Line text={wrong ?? `${head.size} receipts at ${head.at}, root ${head.root}`} />
+              </p>
+            </div>
+          </li>
+          <li data-check="Consistency" data-state={grown ? 'ok' : 'bad'}>
+            <span class={`mark ${grown ? 'good' : 'bad'}`}>{grown ? MARKS.ok : MARKS.bad}</span>
+            <div>
+              <b>Consistency</b>
+              <p>
+                {!seen
+                  ? 'This browser has seen no head before; it keeps this one.'
+                  : grown
+                    ? `It continues the ${seen.size} receipts that this browser saw at ${dayAndTime(seen.at)}: none was changed or removed.`
+                    : `It does not continue the ${seen.size} receipts that this browser saw at ${dayAndTime(seen.at)}: some were changed or removed.`}
+              </p>
+            </div>
+          </li>
+        </ul>
+      </section>
+      <section class="card">
+        <h2>Export and witnesses</h2>
+        <p class="soft">
+          The files that <code>tollbridge verify DIR</code> reads, for the receipts you can see. With the events of the
+          whole log: <code>tollbridge export --to DIR</code>.
+        </p>
+        <p class="choice">
+          <Download
+            name="receipts.jsonl"
+            text={() => rows.map(({ wire }) => `${JSON.stringify(wire.payload)}\n`).join('')}
+          />
+          <Download name="keys.json" text={() => keys} />
+          <Download name="tree-head.json" text={() => JSON.stringify(head, undefined, 2)} />
+        </p>
+        <p class="soft">
+          {log
+            ? `Last signed head of the log: ${log.size.toLocaleString('en')} events at ${dayAndTime(log.at)}.`
+            : 'No head of the log is signed yet.'}
+        </p>
+        {witnesses.length === 0 && <p>No witness keeps heads of this log.</p>}
+        <table>
+          <tbody>
+            {witnesses.map(({ name, by, kept, trouble }) => (
+              <tr key={name}>
+                <td>
+                  <b>
+                    <Line text={name} />
+                  </b>{' '}
+                  <span class="soft">{by}</span>
+                </td>
+                <td>
+                  <Badge tone={trouble ? 'bad' : kept ? 'good' : 'warn'}>
+                    {trouble
+                      ? 'in trouble'
+                      : kept && log && kept.size >= log.size
+                        ? 'up to date'
+                        : kept
+                          ? 'behind'
+                          : 'nothing sent yet'}
+                  </Badge>
+                </td>
+                <td class="soft">
+                  {trouble ? (
+                    <Line text={trouble} />
+                  ) : (
+                    kept && `${kept.size.toLocaleString('en')} events at ${dayAndTime(kept.at)}`
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </>
+  );
+}
+
+/** A file made in the page. */
+function Download({ name, text }: { readonly name: string; readonly text: () => string }) {
+  return (
+    <button
+      type="button"
+      onClick={() => {
+        const url = URL.createObjectURL(new Blob([text()], { type: 'application/octet-stream' }));
+        const link = document.createElement('a');
+        link.href = url;
+        link.download = name;
+        link.click();
+        setTimeout(() => URL.revokeObjectURL(url), 10_000);
+      }}
+    >
+      Download {name}
+    </button>
+  );
+}
+
+/** Linked receipts are checked against the documents of the other gateway, which a person brings. */
+function OtherGateway({ chosen }: { readonly chosen: (files: OtherExport) => void }) {
+  const [trouble, setTrouble] = useState<unknown>();
+  const read = async (files: readonly File[]) => {
+    const named = (name: string) => files.find((file) => file.name === name)?.text();
+    const [receipts, keys] = await Promise.all([named('receipts.jsonl'), named('keys.json')]);
+    if (receipts === undefined || keys === undefined) throw new Error('Choose receipts.jsonl and keys.json together.');
+    chosen({ receipts, keys });
+  };
+  return (
+    <p>
+      <label>
+        Check the links: receipts.jsonl and keys.json of the other gateway's export{' '}
+        <input
+          type="file"
+          multiple
+          onChange={(event) => {
+            setTrouble(undefined);
+            read([...(event.currentTarget.files ?? [])]).catch(setTrouble);
+            // The same names can be chosen again, after the files have changed.
+            event.currentTarget.value = '';
+          }}
+        />
+      </label>
+      <Trouble thrown={trouble} />
+    </p>
   );
 }
 
@@ -129,10 +285,14 @@ function OneReceipt({ row, others }: { readonly row: ReceiptRow; readonly others
   const original = useMemo(() => JSON.stringify(row.wire.payload, undefined, 2), [row.id]);
   const [text, setText] = useState(original);
   const [checks, setChecks] = useState<readonly Check[]>();
+  const [other, setOther] = useState<OtherExport>();
   const { value: given } = useLoad(
     async () => ({
       keys: await (await fetch('/.well-known/harn-receipt-keys.json')).text(),
       schema: await call<Bag>('/schemas/receipt-2026-04-25.schema.json').catch(() => undefined),
+      tree: await call<{ head: Head; inclusion: Inclusion }>(`/console/api/proof/receipts/${row.id}`).catch(
+        () => undefined,
+      ),
       events: taskOf(row)
         ? await call<{ data: readonly LogEvent[] }>(`/console/api/tasks/${taskOf(row)}/log`).then(
             ({ data }) => data,
@@ -148,11 +308,11 @@ function OneReceipt({ row, others }: { readonly row: ReceiptRow; readonly others
     const workspace = others
       .map(({ wire }) => wire.payload)
       .filter((one) => bag(one.identifiers).workspace_ref === bag(row.wire.payload.identifiers).workspace_ref);
-    void checksOf({ text, others: workspace, ...given }).then((found) => current && setChecks(found));
+    void checksOf({ text, others: workspace, other, ...given }).then((found) => current && setChecks(found));
     return () => {
       current = false;
     };
-  }, [text, given]);
+  }, [text, given, other]);
   const failed = checks?.filter(({ state }) => state === 'bad') ?? [];
   const receipt = row.wire.payload;
   return (
@@ -186,6 +346,7 @@ function OneReceipt({ row, others }: { readonly row: ReceiptRow; readonly others
               </li>
             ))}
           </ul>
+          {listOf(bag(receipt.metadata).linked_receipts).length > 0 && <OtherGateway chosen={setOther} />}
         </section>
         <section class="card">
           <h2>The document</h2>

@@ -1,13 +1,15 @@
 /** One session: what happened in it as nested spans on a common time line, the conversation, its files, and every event. */
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
+import { fileDiff } from '../../../inbox/file-diff.ts';
 import { lossIn } from '../../../model/loss.ts';
 import type { JsonObject } from '../../../model/schema.ts';
-import { all, call } from '../api.ts';
+import { all, call, textAt } from '../api.ts';
+import { writtenFiles } from '../file-changes.ts';
 import { go, Link, withQuery } from '../router.tsx';
-import { bag, type EventRow, type LogEvent, messageText, str, toRow } from '../rows.ts';
+import { bag, type EventRow, type LogEvent, messageText, str, toRow, usdIn } from '../rows.ts';
 import { type Span, spansOf } from '../spans.ts';
 import { follow } from '../stream.ts';
-import { Badge, Block, dayAndTime, duration, Empty, Line, Title, Trouble, useLoad } from '../ui.tsx';
+import { Badge, Block, Diff, dayAndTime, duration, Empty, Line, Title, Trouble, useLoad } from '../ui.tsx';
 import { Virtual } from '../virtual.tsx';
 import { EventDetail, EventList } from './activity.tsx';
 
@@ -23,7 +25,7 @@ function stateOf({ status, state }: Session): string {
   return (status ?? state ?? '').toLowerCase();
 }
 
-const TABS = ['timeline', 'conversation', 'files', 'events'] as const;
+const TABS = ['timeline', 'conversation', 'files', 'cost', 'events'] as const;
 
 export function SessionPage({ id, query }: { readonly id: string; readonly query: URLSearchParams }) {
   const { value, error } = useLoad(() => call<Session>(`/v1/sessions/${id}`), id);
@@ -69,6 +71,7 @@ export function SessionPage({ id, query }: { readonly id: string; readonly query
         {tab === 'timeline' && <Timeline spans={spans} open={open} show={(event) => show({ open: event })} />}
         {tab === 'conversation' && <Conversation session={id} events={events.list} />}
         {tab === 'files' && <Files session={id} events={events.list} />}
+        {tab === 'cost' && <Cost session={id} events={events.list} />}
         {tab === 'events' && (
           <EventList
             count={events.rows.length}
@@ -78,7 +81,13 @@ export function SessionPage({ id, query }: { readonly id: string; readonly query
             show={(event) => show({ open: event })}
           />
         )}
-        {open && <EventDetail id={open} close={() => show({ open: '' })} />}
+        {open && (
+          <EventDetail
+            id={open}
+            door={events.rows.find(({ door }) => door)?.door ?? ''}
+            close={() => show({ open: '' })}
+          />
+        )}
       </div>
     </div>
   );
@@ -215,11 +224,12 @@ function turnsOf(events: readonly LogEvent[], messages: readonly Message[]): rea
     at: message.created_at,
     text: messageText(message),
   }));
+  const seen = new Set<string>();
   return [...given, ...told]
-    .filter(
-      ({ text }, at, all) =>
-        text !== '' && all.findIndex((one) => one.text === text && one.role === all[at]?.role) === at,
-    )
+    .filter(({ role, text }) => {
+      const key = `${role} ${text}`;
+      return text !== '' && !seen.has(key) && seen.add(key);
+    })
     .sort((one, other) => (one.at < other.at ? -1 : 1));
 }
 
@@ -229,55 +239,95 @@ interface Artifact {
   readonly kind: string;
   readonly mime_type: string;
   readonly sha256?: string | null;
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 function Files({ session, events }: { readonly session: string; readonly events: readonly LogEvent[] }) {
+  const [most, setMost] = useState(50);
   const { value = [], error } = useLoad(() => all<Artifact>(`/v1/artifacts?session_id=${session}`), session);
-  const effects = events.filter(
-    ({ event, payload }) => event === 'vendor.tollbridge.side_effect' && str(payload.type).startsWith('fs'),
-  );
+  const files = useMemo(() => writtenFiles(events), [events.length]);
   return (
     <div class="column stack">
       <section class="card">
         <h2>Files changed</h2>
-        {effects.length === 0 && <p class="soft">None was reported or seen.</p>}
-        {effects.map(({ id, payload }) => (
-          <div key={id}>
+        {files.length === 0 && <p class="soft">None was reported or seen.</p>}
+        {files.slice(0, most).map(({ event, path, operation, evidence, change }) => (
+          <div key={event}>
             <p>
-              <code>
-                <Line text={str(payload.path)} />
-              </code>{' '}
-              <Badge tone="warn">{str(payload.operation)}</Badge> <Badge>{str(payload.evidence)}</Badge>
+              <Link to={`/sessions/${session}?view=files&open=${event}`}>
+                <code>
+                  <Line text={path} />
+                </code>
+              </Link>{' '}
+              <Badge tone="warn">{operation}</Badge> <Badge>{evidence}</Badge>{' '}
+              <span class="soft">{change?.what ?? 'its content is not in the log, only its hash'}</span>
             </p>
-            {str(payload.diff) && <Block text={str(payload.diff)} class="diff" />}
+            {change?.text && <Diff text={change.text} />}
           </div>
         ))}
+        {files.length > most && (
+          <button type="button" onClick={() => setMost(most + 100)}>
+            Show more of {files.length.toLocaleString('en')}
+          </button>
+        )}
       </section>
       <section class="card">
         <h2>Artifacts</h2>
         <Trouble thrown={error} />
         {value.length === 0 && <p class="soft">None.</p>}
-        {value.map((artifact) => (
-          <ArtifactBlock key={artifact.id} artifact={artifact} />
+        {value.slice(0, most).map((artifact, at) => (
+          <ArtifactBlock
+            key={artifact.id}
+            artifact={artifact}
+            before={value.slice(0, at).findLast((one) => nameOf(one) !== '' && nameOf(one) === nameOf(artifact))}
+          />
         ))}
       </section>
     </div>
   );
 }
 
-function ArtifactBlock({ artifact }: { readonly artifact: Artifact }) {
-  const { id, kind, mime_type: type, sha256, name } = artifact;
-  const text = /^text\/|json|patch|diff/.test(type);
-  const { value } = useLoad(() => (text ? call<unknown>(`/v1/artifacts/${id}`) : Promise.resolve(undefined)), id);
+function nameOf({ name, metadata }: Artifact): string {
+  return name ?? str(metadata?.name);
+}
+
+/** More of an artifact is downloaded, not shown. */
+const MOST_SHOWN = 200_000;
+
+/** The content of an artifact; of a file that is here twice, what changed since the one before. */
+function ArtifactBlock({ artifact, before }: { readonly artifact: Artifact; readonly before: Artifact | undefined }) {
+  const { id, kind, mime_type: type, sha256 } = artifact;
+  const readable = /^text\/|json|patch|diff/.test(type);
+  const isPatch = kind === 'patch' || /patch|diff/.test(type);
+  const { value } = useLoad(
+    async () => {
+      const content = (one: string) => textAt(`/v1/artifacts/${one}/content`, MOST_SHOWN);
+      const [now, then] = await Promise.all([
+        readable ? content(id) : undefined,
+        readable && before && !isPatch ? content(before.id) : undefined,
+      ]);
+      const changed = now !== undefined && then !== undefined;
+      return { now, diff: changed ? fileDiff({ path: '', before: then, after: now }) : undefined };
+    },
+    `${id} ${before?.id ?? ''}`,
+  );
   return (
     <div>
       <p>
         <b>
-          <Line text={name ?? id} />
+          <Line text={nameOf(artifact) || id} />
         </b>{' '}
-        <Badge>{kind}</Badge> <span class="soft mono">{(sha256 ?? '').slice(0, 23)}</span>
+        <Badge>{kind}</Badge> <span class="soft">{type}</span>{' '}
+        <span class="soft mono">{(sha256 ?? '').slice(0, 23)}</span>{' '}
+        {value?.diff && <span class="soft">{value.diff.what} since the one before</span>}
       </p>
-      {value !== undefined && <span class="soft">{type}</span>}
+      {value?.diff?.text ? (
+        <Diff text={value.diff.text} />
+      ) : isPatch && value?.now ? (
+        <Diff text={value.now} />
+      ) : (
+        value?.now && <Block text={value.now} />
+      )}
     </div>
   );
 }
@@ -306,18 +356,84 @@ function Losses({ events, show }: { readonly events: readonly LogEvent[]; readon
   );
 }
 
-function usageIn(events: readonly LogEvent[]): string {
-  let tokens = 0;
-  let usd = 0;
-  let known = false;
-  for (const { event, payload } of events) {
+/** Tokens and money by agent and model, each with the events that report them. */
+function Cost({ session, events }: { readonly session: string; readonly events: readonly LogEvent[] }) {
+  const sums = useMemo(() => usageBy(events), [events.length]);
+  if (sums.length === 0) return <Empty title="No usage was reported in this session" />;
+  return (
+    <div class="column">
+      <section class="card table-wrap" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th>Agent</th>
+              <th>Model</th>
+              <th class="n">Reports</th>
+              <th class="n">Tokens in</th>
+              <th class="n">Tokens out</th>
+              <th class="n">Cost</th>
+            </tr>
+          </thead>
+          <tbody>
+            {sums.map(({ agent, model, reports, input, output, usd }) => (
+              <tr key={`${agent} ${model}`}>
+                <td>
+                  <Line text={agent} />
+                </td>
+                <td>
+                  <Line text={model} />
+                </td>
+                <td class="n">
+                  <Link
+                    to={`/activity?session=${session}&event=vendor.tollbridge.usage&caller=${encodeURIComponent(agent)}`}
+                  >
+                    {reports.toLocaleString('en')}
+                  </Link>
+                </td>
+                <td class="n">{input.toLocaleString('en')}</td>
+                <td class="n">{output.toLocaleString('en')}</td>
+                <td class="n">{usd.toFixed(4)} USD</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </div>
+  );
+}
+
+function usageBy(events: readonly LogEvent[]) {
+  const found = new Map<string, UsageSum>();
+  const amount = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : 0);
+  for (const { event, payload, actor } of events) {
     if (event !== 'vendor.tollbridge.usage') continue;
-    known = true;
-    const of = (name: string) => (typeof payload[name] === 'number' ? (payload[name] as number) : 0);
-    tokens += of('input_tokens') + of('output_tokens');
-    usd += of('cost_usd') + of('usd_micros') / 1e6;
+    const [agent, model] = [str(actor), [str(payload.provider), str(payload.model)].filter(Boolean).join(' ')];
+    const key = `${agent} ${model}`;
+    const sum = found.get(key) ?? { agent, model, reports: 0, input: 0, output: 0, usd: 0 };
+    found.set(key, sum);
+    sum.reports += 1;
+    sum.input += amount(payload.input_tokens);
+    sum.output += amount(payload.output_tokens);
+    sum.usd += usdIn(payload);
   }
-  return known ? `${tokens.toLocaleString('en')} tokens${usd > 0 ? ` · ${usd.toFixed(4)} USD` : ''}` : '';
+  return [...found.values()];
+}
+
+interface UsageSum {
+  readonly agent: string;
+  readonly model: string;
+  reports: number;
+  input: number;
+  output: number;
+  usd: number;
+}
+
+function usageIn(events: readonly LogEvent[]): string {
+  const sums = usageBy(events);
+  if (sums.length === 0) return '';
+  const tokens = sums.reduce((sum, { input, output }) => sum + input + output, 0);
+  const usd = sums.reduce((sum, one) => sum + one.usd, 0);
+  return `${tokens.toLocaleString('en')} tokens${usd > 0 ? ` · ${usd.toFixed(4)} USD` : ''}`;
 }
 
 function Sessions() {

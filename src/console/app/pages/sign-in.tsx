@@ -1,30 +1,33 @@
-/** Signs in by the printed link, whose code is behind the `#`, or by an API key. */
+/** Signs in by the printed link, whose code is behind the `#`, at an OpenID provider, or by an API key. */
 import { useEffect, useState } from 'preact/hooks';
-import { type Me, signIn } from '../api.ts';
+import { beginOidc, call, type Me, oidcAnswer, type SignInHow, signIn } from '../api.ts';
 import iconUrl from '../icon.svg';
-import { Trouble } from '../ui.tsx';
+import { Line, Trouble, useLoad } from '../ui.tsx';
 
 export function SignIn({ signedIn }: { readonly signedIn: (me: Me) => void }) {
-  const [code] = useState(() => location.hash.slice(1));
-  const [busy, setBusy] = useState(code !== '');
+  const [opened] = useState(() => openedBy());
+  const [busy, setBusy] = useState(opened !== undefined);
   const [trouble, setTrouble] = useState<unknown>();
   const [key, setKey] = useState('');
 
-  const attempt = async (how: { code: string } | { key: string }) => {
+  const { value: provider } = useLoad(() => call<{ name: string | null }>('/console/oidc'), 'oidc');
+  const attempt = async (how: SignInHow | 'provider') => {
     setBusy(true);
     setTrouble(undefined);
     try {
-      signedIn(await signIn(how));
+      if (how === 'provider') await beginOidc();
+      else signedIn(await signIn(how));
     } catch (thrown) {
       setTrouble(thrown);
       setBusy(false);
     }
   };
   useEffect(() => {
-    if (!code) return;
+    const refused = new URLSearchParams(location.search).get('error');
+    if (refused) setTrouble(new Error(`The sign-in provider refused: ${refused.slice(0, 100)}`));
     // The code is used up; it need not stay in the address or in the history.
-    history.replaceState(null, '', '/sign-in');
-    void attempt({ code });
+    if (opened || refused) history.replaceState(null, '', '/sign-in');
+    if (opened) void attempt(opened);
   }, []);
 
   return (
@@ -47,6 +50,11 @@ export function SignIn({ signedIn }: { readonly signedIn: (me: Me) => void }) {
               <code>tollbridge console link</code>.
             </p>
             <Trouble thrown={trouble} />
+            {provider?.name && (
+              <button type="button" class="primary" onClick={() => void attempt('provider')}>
+                Sign in at <Line text={provider.name} />
+              </button>
+            )}
             <label for="key">Or use an API key</label>
             <input
               id="key"
@@ -64,4 +72,11 @@ export function SignIn({ signedIn }: { readonly signedIn: (me: Me) => void }) {
       </form>
     </main>
   );
+}
+
+/** How this page was opened: by a printed link, or by a provider that sends a person back. */
+function openedBy(): SignInHow | undefined {
+  if (location.pathname !== '/sign-in') return undefined;
+  const code = location.hash.slice(1);
+  return code ? { code } : oidcAnswer(new URLSearchParams(location.search));
 }

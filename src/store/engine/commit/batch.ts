@@ -8,7 +8,9 @@ import type { CoreEvent, EventDraft } from '../../../model/events.ts';
 import type { Pointer } from '../../../model/resources.ts';
 import type { At, Committed, Projector, Row, Unit } from '../../../ports/index.ts';
 import type { End, Lookups, StoredAnswer } from '../database.ts';
+import type { WordWriter } from '../packing/words.ts';
 import type { Rows } from '../rows.ts';
+import type { Wait } from '../wait.ts';
 import { buildEvent } from './event.ts';
 import { createHeads, type EventLocation, type Head } from './heads.ts';
 import { answerAgain, answerTo, digestOf } from './idempotency.ts';
@@ -17,7 +19,11 @@ import { NOT_LOADED } from './remote-lookups.ts';
 import { createSealer, type Sealer, type Sealing } from './sealing.ts';
 import { emptyWriteSet, SPAN, stretchOf, type WriteSet } from './write-set.ts';
 
-export type Tip = Pick<End, 'position' | 'at'>;
+/** The end of the log: its last position, and the time of its last event; empty when there never was one. */
+export interface Tip {
+  readonly position: number;
+  readonly at: string;
+}
 
 export interface Batch {
   /** Moves the time forward for units that arrive after the batch began. It never goes backwards, whatever the clock says. */
@@ -54,18 +60,19 @@ export interface Batches {
   /** Drops all caches: another writer has committed, or a transaction failed. */
   forget(): void;
   /** Numbering continues behind this end of the log. */
-  restart(end: End): void;
+  restart(end: End): Wait<void>;
 }
 export interface BatchDeps {
   readonly lookups: Lookups;
   readonly rows: Rows;
+  readonly words: WordWriter;
   readonly projector: Projector;
 }
 
 /** Workspaces whose newest span is cached; a dropped entry costs one insert of a row that already exists. */
 const REMEMBERED = 10_000;
 
-export function createBatches({ lookups, rows, projector }: BatchDeps): Batches {
+export function createBatches({ lookups, rows, words, projector }: BatchDeps): Batches {
   const heads = createHeads(lookups);
   /** Newest span written for each workspace. */
   const spans = new Map<string, number>();
@@ -84,6 +91,7 @@ export function createBatches({ lookups, rows, projector }: BatchDeps): Batches 
     const sealer = createSealer(lookups, before?.left.receipts);
     const answers = new Map<string, StoredAnswer>();
     let under = before?.left.answers;
+    let lastWord = 0;
 
     // The rows the current unit may look at. One variable per batch suffices: units run one at a time.
     let reads: readonly Pointer[] = [];
@@ -118,7 +126,7 @@ export function createBatches({ lookups, rows, projector }: BatchDeps): Batches 
       const location = heads.locate(head, draft);
       const position = first + events.length;
       const event = buildEvent(draft, position, head.sequence + 1, now);
-      values.push(position, head.number, event.sequence, location.number, JSON.stringify(event));
+      values.push(position, head.number, event.sequence, location.number, words.event(event, position));
       events.push(event);
       owners.push(head);
       locations.push(location);
@@ -225,7 +233,8 @@ export function createBatches({ lookups, rows, projector }: BatchDeps): Batches 
       heads.fill(filled);
       fillWhereabouts();
       seen.fill(filled);
-      sealer.fill(filled);
+      sealer.fill(filled, words.receipt);
+      lastWord = words.fill(filled);
       for (const [scope, { digest, result }] of answers) {
         filled.answers.push(scope, digest, result, now);
       }
@@ -257,7 +266,10 @@ export function createBatches({ lookups, rows, projector }: BatchDeps): Batches 
         under = undefined;
         lookups.remote?.forget();
       },
-      learn: seen.learn,
+      learn() {
+        words.reached(lastWord);
+        seen.learn();
+      },
       release,
       events,
       first,
@@ -273,7 +285,10 @@ export function createBatches({ lookups, rows, projector }: BatchDeps): Batches 
 
   return {
     begin,
-    restart: heads.restart,
+    restart(end) {
+      heads.restart(end);
+      return words.restart(end);
+    },
     forget() {
       rows.forget();
       spans.clear();

@@ -24,10 +24,12 @@ export interface MemoryDeps {
   /** Called to drop every other cache too. */
   forget(): void;
   /** Called with the end of the log after the caches were dropped. */
-  restart(end: End): void;
+  restart(end: End): Wait<void>;
+  /** The time of the last event. */
+  timeAt(end: End): Wait<string>;
 }
 
-export function createMemory({ database, forget: forgetRest, restart }: MemoryDeps): Memory {
+export function createMemory({ database, forget: forgetRest, restart, timeAt }: MemoryDeps): Memory {
   let tip: Tip | undefined;
   let version: number | undefined;
   let checked = false;
@@ -55,11 +57,14 @@ export function createMemory({ database, forget: forgetRest, restart }: MemoryDe
       if (tip && version === current) return tip;
       forget();
       version = current;
-      return andThen(database.end(), (end) => {
-        restart(end);
-        tip = end;
-        return end;
-      });
+      return andThen(database.end(), (end) =>
+        andThen(restart(end), () =>
+          andThen(timeAt(end), (at) => {
+            tip = { position: end.position, at };
+            return tip;
+          }),
+        ),
+      );
     },
     // Once per turn is enough: any notice that led to this read arrived before the turn began.
     check() {

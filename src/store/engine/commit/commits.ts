@@ -9,6 +9,7 @@
 import { Fault } from '../../../model/faults.ts';
 import type { Clock, Committed, Unit } from '../../../ports/index.ts';
 import type { Ahead, Database } from '../database.ts';
+import type { StoredLog } from '../packing/stored-log.ts';
 import { andThen, pauseMs, type Wait } from '../wait.ts';
 import type { Writer } from '../writer.ts';
 import type { Batch, Batches } from './batch.ts';
@@ -30,6 +31,7 @@ export interface Commits {
 }
 export interface CommitsDeps {
   readonly database: Database;
+  readonly log: Pick<StoredLog, 'endTime'>;
   readonly batches: Batches;
   readonly clock: Clock;
   readonly writer: Writer;
@@ -65,7 +67,7 @@ const MOST_ELSEWHERE = 64;
 const MOST_WAITING = 100_000;
 
 export function createCommits(deps: CommitsDeps): Commits {
-  const { database, batches, clock, writer, lockTimeoutMs } = deps;
+  const { database, log, batches, clock, writer, lockTimeoutMs } = deps;
   const { ahead, lookups } = database;
   let waiting: Job[] = [];
   let scheduled = false;
@@ -86,6 +88,7 @@ export function createCommits(deps: CommitsDeps): Commits {
   const memory = createMemory({
     database,
     restart: batches.restart,
+    timeAt: ({ position, floorAt }) => log.endTime(position, floorAt),
     forget() {
       batches.forget();
       takeBackNext();

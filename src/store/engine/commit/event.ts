@@ -1,7 +1,7 @@
 /** Turns a draft into an event. Every event's JSON text begins the same way, so the kind can be matched without parsing. */
 import { type CoreEvent, type EventDraft, type EventEnvelope, eventId } from '../../../model/events.ts';
 
-const OPENING = `{"id":"${eventId(0)}","object":"event","event":"`;
+const OPENING = `{"id":"${eventId(0)}","object":"event","event":`;
 
 export function buildEvent(draft: EventDraft, position: number, sequence: number, now: string): CoreEvent {
   const event: Written = {
@@ -30,8 +30,8 @@ export function buildEvent(draft: EventDraft, position: number, sequence: number
 }
 type Written = { -readonly [K in keyof EventEnvelope]: EventEnvelope[K] } & Pick<EventDraft, 'event' | 'payload'>;
 
-/** Returns a test that tells from an event's text whether the event is of one of these kinds. */
-export function kindFilter(kinds: readonly string[]): (text: string) => boolean {
-  const endings = kinds.map((kind) => JSON.stringify(kind).slice(1));
-  return (text) => endings.some((ending) => text.startsWith(ending, OPENING.length));
+/** Tells from an event's text whether the event is of one of these kinds, each given as JSON. */
+export function isOfKind(text: string, kinds: Iterable<string>): boolean {
+  for (const kind of kinds) if (text.startsWith(kind, OPENING.length)) return true;
+  return false;
 }

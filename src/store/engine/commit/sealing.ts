@@ -3,6 +3,7 @@
  * written, or in this one.
  */
 import type { CoreEvent } from '../../../model/events.ts';
+import type { Receipt } from '../../../model/receipt.ts';
 import type { ChainHead, Draft, SealedReceipt } from '../../../ports/index.ts';
 import type { Lookups } from '../database.ts';
 import type { WriteSet } from './write-set.ts';
@@ -17,7 +18,7 @@ export interface Sealer {
   seal(wanted: NonNullable<Draft['receipt']>, written: readonly CoreEvent[]): Sealing;
   /** The next receipt follows this one. */
   keep(sealing: Sealing): void;
-  fill(writeSet: WriteSet): void;
+  fill(writeSet: WriteSet, pack: (receipt: Receipt) => string): void;
   /** The previous batch is on disk, so its receipts are read from there. */
   standAlone(): void;
   /** Drops all references. */
@@ -67,10 +68,10 @@ export function createSealer(lookups: Lookups, before?: Sealer): Sealer {
       kept.length = 0;
       chains.clear();
     },
-    fill(writeSet) {
+    fill(writeSet, pack) {
       for (const { position, chain, index, sealed } of kept) {
         const { id, hash, task_id, receipt } = sealed;
-        writeSet.receipts.push(position, chain, index, id, hash, task_id, JSON.stringify(receipt));
+        writeSet.receipts.push(position, chain, index, id, hash, task_id, pack(receipt));
         for (const node of sealed.nodes) writeSet.nodes.push(node.level, node.index, node.hash);
       }
       if (tree && kept.length > 0) writeSet.tree.push(tree.size, JSON.stringify(tree.frontier));

@@ -11,14 +11,16 @@ export interface WriteSet {
   readonly resources: Column[];
   /** number, number of the resource, task, session, workspace */
   readonly locations: Column[];
-  /** position, number of the resource, sequence, number of the location, text */
+  /** number, position of the event that brought it (0: a receipt did), text */
+  readonly words: Column[];
+  /** position, number of the resource, sequence, number of the location, body: packed, or JSON */
   readonly events: Column[];
   /** number of a resource, stretch of the log in which it now has events, its first sequence there */
   readonly stretches: Column[];
   /** workspace, span of the log in which it now has events */
   readonly spans: Column[];
   readonly rows: RowChange[];
-  /** position, chain, number, id, hash, task, body */
+  /** position, chain, number, id, hash, task, body: packed, or JSON */
   readonly receipts: Column[];
   /** level, number, hash */
   readonly nodes: Column[];
@@ -44,6 +46,7 @@ export interface RowChange {
 export const emptyWriteSet = (): WriteSet => ({
   resources: [],
   locations: [],
+  words: [],
   events: [],
   stretches: [],
   spans: [],
@@ -60,3 +63,7 @@ export const SPAN = 256;
 /** An index of resources has a granularity of 4096 positions. */
 export const stretchOf = (position: number): number => Math.floor(position / 4096);
 export const lastOfStretch = (stretch: number): number => stretch * 4096 + 4095;
+
+/** Events refer to words of their own era, 16,384 positions, so that words go with the events that use them. */
+export const eraOf = (position: number): number => Math.floor(position / 16_384);
+export const firstOfEra = (era: number): number => era * 16_384;

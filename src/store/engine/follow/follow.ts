@@ -4,6 +4,7 @@
  */
 import type { CoreEvent, Cursor, Stream } from '../../../model/events.ts';
 import type { Database } from '../database.ts';
+import type { StoredLog } from '../packing/stored-log.ts';
 import type { Wait } from '../wait.ts';
 import { createAudience } from './audience.ts';
 import { createFollower, type Follower } from './follower.ts';
@@ -23,6 +24,7 @@ export interface Following {
 }
 export interface FollowingDeps {
   readonly database: Database;
+  readonly log: StoredLog;
   readonly reading: RangeReader;
   readonly queueSize?: number | undefined;
   readonly pollMs?: number | undefined;
@@ -31,8 +33,8 @@ export interface FollowingDeps {
 const PAGE = 128;
 
 export function createFollowing(deps: FollowingDeps): Following {
-  const { database, reading, queueSize = 1024, pollMs = 20 } = deps;
-  const { events: log, errors } = database;
+  const { database, log, reading, queueSize = 1024, pollMs = 20 } = deps;
+  const { errors } = database;
   const live = createAudience();
   const everyone = new Set<Follower>();
   let liveCount = 0;
@@ -159,7 +161,7 @@ export function createFollowing(deps: FollowingDeps): Following {
         kinds,
         errors,
         last: log.last,
-        pagesAfter: (at) => reading.pages(stream, at),
+        pagesAfter: (at) => reading.pages(stream, at, kinds),
         goLive: (self, upTo) => goLive(stream, self, upTo),
         leave: (self) => leave(stream, self),
         ended: (self) => everyone.delete(self),

@@ -3,7 +3,6 @@
  * to reading when it falls too far behind. Holds a bounded queue and nothing else; ends with its signal.
  */
 import { type CoreEvent, position } from '../../../model/events.ts';
-import { kindFilter } from '../commit/event.ts';
 import type { Errors } from '../database.ts';
 import { pauseMs, type Wait } from '../wait.ts';
 import type { Pages } from './ranges.ts';
@@ -39,7 +38,6 @@ interface Look {
 
 export function createFollower(deps: FollowerDeps): Follower {
   const { signal, kinds, errors } = deps;
-  const wantsText = kinds && kindFilter(kinds);
   /** Position of the last event that was delivered, queued or skipped. */
   let reached = 0;
   let live = false;
@@ -151,7 +149,7 @@ export function createFollower(deps: FollowerDeps): Follower {
       const { items, done } = await pages.next(upTo);
       if (ended) return;
       for (const { position: at, text } of items) {
-        if (!wantsText || wantsText(text)) queue.push(text);
+        if (text !== undefined) queue.push(text);
         reached = at;
       }
       if (done && items.length === 0) goLive(upTo);

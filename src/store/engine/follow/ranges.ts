@@ -6,8 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { type CoreEvent, type Cursor, eventId, position } from '../../../model/events.ts';
 import { Fault } from '../../../model/faults.ts';
 import type { EventRange, Missing } from '../../../ports/index.ts';
-import { kindFilter } from '../commit/event.ts';
-import type { Events, Page } from '../database.ts';
+import type { Page, StoredLog } from '../packing/stored-log.ts';
 import { andThen, type LockTimeout, type Wait, withLockTimeout } from '../wait.ts';
 
 export interface RangeReader {
@@ -17,17 +16,18 @@ export interface RangeReader {
   /** The first event of a task, session or resource that is no longer kept. */
   firstMissing(stream: EventRange['stream']): Promise<Missing | undefined>;
   /** Pages of a stream in order; fails when pruning has overtaken the reader. */
-  pages(stream: EventRange['stream'], after: number): Pages;
+  pages(stream: EventRange['stream'], after: number, kinds?: readonly string[]): Pages;
 }
 export interface Pages {
-  next(upTo: number): Wait<Page>;
+  /** The text is undefined for an event of a kind that was not asked for. */
+  next(upTo: number): Wait<Page<string | undefined>>;
 }
 
 /** Approximate characters per page, so that big events come in small pages. */
 const PAGE_CHARS = 262_144;
 const PAGE_EVENTS = 128;
 
-export function createRangeReader(log: Events, lockTimeout: LockTimeout): RangeReader {
+export function createRangeReader(log: StoredLog, lockTimeout: LockTimeout): RangeReader {
   async function start(stream: EventRange['stream'], after: Cursor | undefined): Promise<number> {
     const floor = await log.floor();
     if (after === undefined) {
@@ -52,13 +52,13 @@ export function createRangeReader(log: Events, lockTimeout: LockTimeout): RangeR
     return gone === undefined ? undefined : { first: named(gone) ?? eventId(floor), oldest: eventId(floor) };
   }
 
-  function pages(stream: EventRange['stream'], after: number): Pages {
-    const reader = log.open(stream, after);
+  function pages(stream: EventRange['stream'], after: number, kinds?: readonly string[]): Pages {
+    const reader = log.open(stream, after, kinds);
     let complete = after;
     let size = PAGE_EVENTS;
     /** The next page is as long as the events of this one suggest. */
-    function turned(page: Page, upTo: number): Page {
-      const chars = page.items.reduce((sum, { text }) => sum + text.length, 0);
+    function turned(page: Page<string | undefined>, upTo: number): Page<string | undefined> {
+      const chars = page.items.reduce((sum, { text = '' }) => sum + text.length, 0);
       if (page.items.length > 0) {
         size = Math.max(1, Math.min(PAGE_EVENTS, Math.floor((PAGE_CHARS * page.items.length) / chars)));
       }
@@ -66,7 +66,7 @@ export function createRangeReader(log: Events, lockTimeout: LockTimeout): RangeR
       return page;
     }
     /** Kept until the floor is known too, so that a retry loses nothing. */
-    let unread: { readonly page: Page; readonly upTo: number } | undefined;
+    let unread: { readonly page: Page<string | undefined>; readonly upTo: number } | undefined;
     return {
       next: (wanted) =>
         andThen(unread ?? andThen(reader.page(wanted, size), (page) => ({ page, upTo: wanted })), (read) => {
@@ -86,13 +86,12 @@ export function createRangeReader(log: Events, lockTimeout: LockTimeout): RangeR
     if (wanted === undefined) throw expired(`${upTo} is not a cursor of this log`);
     // Events appended while we read are left to the next reader, or to a follower.
     const end = Math.min(wanted, await log.last());
-    const wants = kinds ? kindFilter(kinds) : () => true;
-    const source = pages(stream, from);
+    const source = pages(stream, from, kinds);
     let left = limit;
     while (left > 0) {
       const { items, done } = await withLockTimeout(() => source.next(end), lockTimeout);
       for (const { text } of items) {
-        if (!wants(text)) continue;
+        if (text === undefined) continue;
         yield JSON.parse(text) as CoreEvent;
         if (--left <= 0) return;
       }

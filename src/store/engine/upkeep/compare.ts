@@ -8,6 +8,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { FilterName, Projector, Row, RowsReport } from '../../../ports/index.ts';
 import type { Database, FoldedRow, StoredRow } from '../database.ts';
 import { filterOf } from '../filters.ts';
+import type { StoredLog } from '../packing/stored-log.ts';
 import { andThen, type Wait } from '../wait.ts';
 import { type Fresh, withFresh } from './rebuild.ts';
 
@@ -17,10 +18,11 @@ type Fault = NonNullable<RowsReport['fault']>;
 
 export function compareRows(
   database: Database,
+  log: StoredLog,
   projector: Projector,
   progress?: (position: number) => void,
 ): Promise<RowsReport> {
-  return withFresh(database, projector, compare, progress);
+  return withFresh(database, log, projector, compare, progress);
 }
 
 async function compare(fresh: Fresh): Promise<RowsReport> {

@@ -2,7 +2,8 @@
 import type { CoreEvent, EventDraft } from '../../../model/events.ts';
 import type { Pointer } from '../../../model/resources.ts';
 import type { Projector, Row } from '../../../ports/index.ts';
-import type { FoldedRow, FoldTable, Item } from '../database.ts';
+import type { FoldedRow, FoldTable } from '../database.ts';
+import type { Item } from '../packing/stored-log.ts';
 import { andThen, type Wait } from '../wait.ts';
 
 /** A row that was computed from one that rests on pruned events rests on them too. */

@@ -5,6 +5,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Projector } from '../../../ports/index.ts';
 import type { Database, FreshRows } from '../database.ts';
+import type { StoredLog } from '../packing/stored-log.ts';
 import { andThen, type Wait } from '../wait.ts';
 import type { Writer } from '../writer.ts';
 import { foldInto } from './fold.ts';
@@ -19,12 +20,12 @@ export interface Fresh extends FreshRows {
 /** Calls `work` when the end of the log has been reached; `work` itself advances over events written since. */
 export async function withFresh<T>(
   database: Database,
+  log: StoredLog,
   projector: Projector,
   work: (fresh: Fresh) => Promise<T>,
   progress?: (position: number) => void,
 ): Promise<T> {
-  const { events: log, upkeep } = database;
-  const rows = await upkeep.fresh();
+  const rows = await database.upkeep.fresh();
   try {
     let at = -1;
 
@@ -59,6 +60,8 @@ export async function withFresh<T>(
 }
 
 /** The last events and the exchange of rows are one transaction, so no reader sees half of it. */
-export function rebuildRows(database: Database, projector: Projector, writer: Writer): Promise<void> {
-  return withFresh(database, projector, (fresh) => writer.transact(() => andThen(fresh.advance(), fresh.exchange)));
+export function rebuildRows(database: Database, log: StoredLog, projector: Projector, writer: Writer): Promise<void> {
+  return withFresh(database, log, projector, (fresh) =>
+    writer.transact(() => andThen(fresh.advance(), fresh.exchange)),
+  );
 }

@@ -4,10 +4,11 @@
  * log's tree and the last signed head of each tree.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Stream, TREE_HEAD } from '../../../model/events.ts';
+import { type CoreEvent, type Stream, TREE_HEAD } from '../../../model/events.ts';
 import { isTerminal } from '../../../model/words.ts';
 import type { Clock, Projector } from '../../../ports/index.ts';
 import type { Database } from '../database.ts';
+import type { StoredLog } from '../packing/stored-log.ts';
 import { andThen, type Wait } from '../wait.ts';
 import type { Writer } from '../writer.ts';
 import { foldInto } from './fold.ts';
@@ -19,13 +20,14 @@ const KEYS_KEPT_MS = 24 * 60 * 60 * 1000;
 
 export interface RetainDeps {
   readonly database: Database;
+  readonly log: StoredLog;
   readonly projector: Projector;
   readonly writer: Writer;
   readonly clock: Clock;
 }
 
-export function createRetain({ database, projector, writer, clock }: RetainDeps) {
-  const { events: log, upkeep, logTree } = database;
+export function createRetain({ database, log, projector, writer, clock }: RetainDeps) {
+  const { upkeep, logTree } = database;
 
   /** Last position whose event is older than `before`. Times never go backwards in the log, so a binary search finds it. */
   async function lastBefore(before: string): Promise<number> {
@@ -33,8 +35,8 @@ export function createRetain({ database, projector, writer, clock }: RetainDeps)
     let high = await log.last();
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
-      const time = await upkeep.timeOf(middle);
-      if (time === undefined || time < before) low = middle;
+      const text = await log.text(middle);
+      if (text === undefined || (JSON.parse(text) as CoreEvent).created_at < before) low = middle;
       else high = middle - 1;
     }
     return low;

@@ -173,6 +173,12 @@ export const MIGRATIONS: readonly string[] = [
   -- Its nodes, in the order they are completed. They stay when their events are pruned.
   CREATE TABLE log_nodes (place INTEGER PRIMARY KEY, hash BLOB NOT NULL) STRICT;
   `,
+  `
+  -- Bodies of events and receipts may be packed from now on; one that begins with a brace is JSON, as before. What they refer to by
+  -- number: strings and lists of names, as JSON. position: of the event that brought it, 0 for those of receipts, which are kept.
+  CREATE TABLE words (id INTEGER PRIMARY KEY, position INTEGER NOT NULL, text TEXT NOT NULL) STRICT;
+  CREATE INDEX words_kept ON words (id) WHERE position = 0;
+  `,
 ];
 
 /** Brings the file to the newest schema, each step in its own transaction. Several processes may try at once. */

@@ -5,7 +5,7 @@
  */
 import type { Stream } from '../../../model/events.ts';
 import { lastOfStretch, stretchOf } from '../../engine/commit/write-set.ts';
-import type { Item } from '../../engine/database.ts';
+import type { StoredBody } from '../../engine/database.ts';
 import type { Connection } from '../file/connection.ts';
 import type { Reader } from './reader.ts';
 
@@ -122,7 +122,7 @@ export function createMerge(connection: Connection): Merge {
         const found = several.all([JSON.stringify(wanted)]) as [number, number, string][];
         const items = found
           .filter(([, location]) => stream.of === 'resource' || locations.has(location))
-          .map(([position, , text]): Item => ({ position, text }));
+          .map(([position, , body]): StoredBody => ({ position, body }));
         return { items, done: wanted.length < most };
       },
     };

@@ -5,7 +5,7 @@
  */
 import type { Stream } from '../../../model/events.ts';
 import { SPAN } from '../../engine/commit/write-set.ts';
-import type { Item, Page } from '../../engine/database.ts';
+import type { Page, StoredBody } from '../../engine/database.ts';
 import type { Connection } from '../file/connection.ts';
 import type { Log } from '../log.ts';
 import { createMerge, type MemberStream } from './merge.ts';
@@ -84,6 +84,6 @@ export function createReaders(connection: Connection, log: Log): Readers {
   };
 }
 
-function item([position, text]: [number, string]): Item {
-  return { position, text };
+function item([position, body]: [number, string]): StoredBody {
+  return { position, body };
 }

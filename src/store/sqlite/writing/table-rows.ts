@@ -53,6 +53,7 @@ function putRow(rows: TableRows, { object, id, born, row, body, before }: RowCha
 export function createTableWriter(connection: Connection): (rows: TableRows) => void {
   const resources = insertMany(connection, 'resources (id, object, name)', 3);
   const locations = insertMany(connection, 'places (id, resource, task, session, workspace)', 5);
+  const words = insertMany(connection, 'words', 3);
   const events = insertMany(connection, 'events', 5);
   const stretches = insertMany(connection, 'stretches', 3);
   const spans = insertMany(connection, 'spans', 2, { verb: 'INSERT OR IGNORE' });
@@ -68,6 +69,7 @@ export function createTableWriter(connection: Connection): (rows: TableRows) => 
   return (writeSet) => {
     resources(writeSet.resources);
     locations(writeSet.locations);
+    words(writeSet.words);
     events(writeSet.events);
     stretches(writeSet.stretches);
     spans(writeSet.spans);

@@ -90,7 +90,7 @@ export function createWriterThread({ connection, log, threshold, maxBytes, logge
     if (order) finish(isThere(order.rows));
   }
   function isThere({ events }: TableRows): boolean {
-    return events.length > 0 ? log.text(events.at(-5) as number) === events.at(-1) : isOurs();
+    return events.length > 0 ? log.body(events.at(-5) as number) === events.at(-1) : isOurs();
   }
   /** Whether the thread made the generation after the one handed over. */
   function isOurs(): boolean {

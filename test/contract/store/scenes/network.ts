@@ -74,6 +74,8 @@ export function overNetwork(
         return { page: later(reader.page) };
       },
     },
+    words: later(database.words),
+    recentWords: later(database.recentWords),
     row: later(database.row),
     list: later(database.list),
     receipts: answersLater(database.receipts),

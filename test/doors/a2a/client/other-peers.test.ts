@@ -6,6 +6,7 @@ import { exportJWK, generateKeyPair } from 'jose';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { a2aBackend } from '../../../../adapters/a2a/client/backend.ts';
 import type { A2aBackendConfig } from '../../../../adapters/a2a/client/config.ts';
+import { createMetrics } from '../../../../adapters/harn/server/metrics.ts';
 import { cardFor, openOldPeer, openRawPeer, openSdkPeer } from '../../../support/a2a/peers.ts';
 import { of, openTestGateway, says, states } from '../../../support/gateway/test-gateway.ts';
 
@@ -326,6 +327,27 @@ describe('several addresses', () => {
       expect((await run()).ended.status).toBe('FAILED');
       expect([sent(first), sent(second)]).toEqual([1, 0]);
     }
+  });
+
+  test('which of them answer is known as far as they were used, to who looks after the gateway', async () => {
+    const [gone, second] = [await nobodyAt(), await openRawPeer(answers('second'))];
+    const { at, run } = await runtime([gone, second.url]);
+    const operator = { id: 'op', kind: 'service', scopes: ['metrics:read'] } as const;
+    const states = async () => (await at.bridge.agentAddresses(operator)).map(({ since: _, ...each }) => each);
+    const [first, other] = [new URL(gone).host, new URL(second.url).host];
+    const unused = { agent: 'peer', state: 'unknown' };
+    expect(await states()).toEqual([first, other].map((address) => ({ ...unused, address })));
+    await run();
+    const reason = `peer at ${first} cannot be reached: ECONNREFUSED`;
+    expect(await states()).toEqual([
+      { agent: 'peer', address: first, state: 'unavailable', reason },
+      { agent: 'peer', address: other, state: 'ready' },
+    ]);
+    const lines = createMetrics().text([], [], await at.bridge.agentAddresses(operator));
+    expect(lines).toContain(`tollbridge_agent_address_up{agent="peer",address="${first}"} 0\n`);
+    expect(lines).toContain(`tollbridge_agent_address_up{agent="peer",address="${other}"} 1\n`);
+    const peer = { id: 'p', kind: 'service', scopes: ['tasks:write', 'skills:read'] } as const;
+    await expect(at.bridge.agentAddresses(peer)).rejects.toMatchObject({ kind: 'permission_denied' });
   });
 
   test('when none can be reached, all are named', async () => {

@@ -29,6 +29,27 @@ test('one that asks before it tells is asked about what it asks', async () => {
   ]);
 });
 
+test('one under a persona that only suggests asks about what the rules allow', async () => {
+  const stage = await openStage({ rules: ALLOW_WRITES, relay: { persona: 'persona_careful' } });
+  const body = {
+    name: 'careful',
+    version: '1',
+    entry_workflow: 'bot',
+    description: 'only suggests',
+    autonomy_tier: 'suggest',
+    receipt_policy: 'required',
+  };
+  await stage.home.send('resource.create', { object: 'persona', id: 'persona_careful', body });
+  await stage.greeted();
+  const answers: unknown[] = [];
+  agents.asksFirst(stage.agent, answers);
+  stage.editor.on('session/request_permission', picks('reject_once'));
+  await stage.prompt();
+  expect(answers).toEqual(['no']);
+  expect(await stage.task()).toMatchObject({ persona_id: 'persona_careful' });
+  expect((await receipt(stage))?.approvals).toMatchObject([{ decision: 'denied', actor: 'local:ana' }]);
+});
+
 test('one that asks with only an id is decided by what is known of the call', async () => {
   const rules =
     '[{ id: make, when: { effect: execute, arguments: { command: make } }, then: allow, say: building is fine }]';

@@ -5,8 +5,10 @@ import { CWD, openStage, picks, type Stage, update } from '../../../support/acp/
 
 const END = { stopReason: 'end_turn' };
 const harn = { clientCapabilities: { _meta: { harn: {} } } };
-const request = (requestId: string, kind: string, payload: object) =>
-  update('hitl_request', { _meta: { harn: { requestId, kind, payload } } });
+const request = (requestId: string, kind: string, payload: object): [string, object] => [
+  'session/update',
+  update('hitl_request', { _meta: { harn: { requestId, kind, payload } } }),
+];
 
 async function opened(capabilities: object, rules = '[]'): Promise<Stage> {
   const stage = await openStage({ rules });
@@ -20,7 +22,7 @@ async function opened(capabilities: object, rules = '[]'): Promise<Stage> {
 /** A turn in which the agent asks in the way of the profile, and ends when it has the answer. */
 function asking(
   stage: Stage,
-  asked: object,
+  ...asked: readonly [method: string, params: object][]
 ): { readonly answers: unknown[]; readonly over: ReturnType<Stage['prompt']> } {
   const answers: unknown[] = [];
   stage.agent.on('session/prompt', async (_, { id }) => {
@@ -29,7 +31,7 @@ function asking(
       stage.agent.say({ id, result: END });
       return { ok: true };
     });
-    stage.agent.notify('session/update', asked);
+    for (const [method, params] of asked) stage.agent.notify(method, params);
   });
   return { answers, over: stage.prompt() };
 }
@@ -40,19 +42,36 @@ async function question({ home }: Stage): Promise<string> {
   return (await open())[0]?.id ?? '';
 }
 
-const APPROVAL = request('h1', 'approval', { approvalRequest: { action: 'deploy', args: { to: 'prod' } } });
+const DEPLOY = { action: 'deploy', args: { to: 'prod' } };
+const APPROVAL = request('h1', 'approval', { approvalRequest: DEPLOY });
+/** As agents of the first revision ask. */
+const OLDER = (payload: object): [string, object] => {
+  const at = { agent: 'main', trace_id: 't1', requested_at: '2026-04-25T10:00:00Z' };
+  return ['harn.hitl.requested', { request_id: 'h1', kind: 'approval', ...at, payload }];
+};
 
-test('a question of the agent is in the inbox; an answer from there reaches the agent, and the receipt has both', async () => {
-  const stage = await opened(harn);
-  const { answers, over } = asking(stage, APPROVAL);
-  await stage.home.answer(await question(stage), { approved: true, reason: 'go on' });
-  expect((await over).result).toEqual(END);
-  expect(answers).toMatchObject([{ sessionId: 's1', request_id: 'h1', approved: true, reason: 'go on' }]);
-  expect(stage.editor.frames.filter(({ method }) => method === 'session/request_permission')).toEqual([]);
-  const [receipt] = await stage.home.receipts((await stage.task()).id);
-  expect(receipt?.approvals).toMatchObject([{ decision: 'approved' }]);
-  expect(receipt?.side_effects.tool_calls).toMatchObject([{ call_id: 'hitl-h1', tool: 'deploy', status: 'succeeded' }]);
-});
+test.each([
+  ['as an update', [APPROVAL]],
+  ['in the older form', [OLDER({ action: 'deploy', detail: { to: 'prod' }, quorum: 1 })]],
+  ['in both forms', [OLDER({ approval_request: DEPLOY }), APPROVAL]],
+])(
+  'a question of the agent %s is in the inbox once; an answer from there reaches the agent, and the receipt has both',
+  async (_, asked) => {
+    const stage = await opened(harn);
+    const { answers, over } = asking(stage, ...asked);
+    await stage.home.answer(await question(stage), { approved: true, reason: 'go on' });
+    expect((await over).result).toEqual(END);
+    expect(answers).toMatchObject([{ sessionId: 's1', request_id: 'h1', approved: true, reason: 'go on' }]);
+    expect(stage.editor.frames.filter(({ method }) => method === 'session/request_permission')).toEqual([]);
+    const [receipt] = await stage.home.receipts((await stage.task()).id);
+    expect(receipt?.approvals).toMatchObject([{ decision: 'approved' }]);
+    const frames = stage.editor.frames.filter(({ method }) => asked.some(([sent]) => sent === method));
+    expect(frames.map(({ params }) => params)).toEqual(asked.map(([, params]) => params));
+    expect(receipt?.side_effects.tool_calls).toMatchObject([
+      { call_id: 'hitl-h1', tool: 'deploy', status: 'succeeded' },
+    ]);
+  },
+);
 
 test("the editor's own call is the answer, in the log and to the agent", async () => {
   const stage = await opened(harn);
@@ -74,7 +93,7 @@ test('an editor without the profile is asked by us, and a question the agent res
 
   const second = await opened(harn);
   second.agent.on('session/prompt', async () => {
-    second.agent.notify('session/update', APPROVAL);
+    second.agent.notify(...APPROVAL);
     await question(second);
     const resolved = { requestId: 'h1', kind: 'approval', outcome: 'timeout' };
     second.agent.notify('session/update', update('hitl_resolved', { _meta: { harn: resolved } }));

@@ -48,6 +48,43 @@ test('an agent is called what it calls itself, unless an agent of the configurat
   expect(await called(['--config', config])).not.toBe('a');
 });
 
+test('the persona of the configuration, its quota and the trace of a prompt hold in the relay', async () => {
+  const dir = await location();
+  const config = join(dir, 'tollbridge.yaml');
+  await writeFile(
+    config,
+    `agents: { other: { acp: { command: [other] } } }
+personas: { careful: { agent: other, autonomy: suggest, quota: few } }
+quotas: { few: { limits: { tasks: 2 } } }
+relays: { acp: { persona: persona_careful } }
+`,
+  );
+  const { editor, exited, work } = startRelay({ dir, before: ['--config', config] });
+  expect((await (await work('say it')).done).result).toEqual({ stopReason: 'end_turn' });
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const prompt = [{ type: 'text', text: 'say it' }];
+  await editor.ask('session/prompt', { sessionId: 's1', prompt, _meta: { traceparent } });
+  const { result, error } = await editor.ask('session/prompt', { sessionId: 's1', prompt });
+  expect([result, error]).toEqual([{ stopReason: 'refusal' }, undefined]);
+  const texts = editor.frames.map(({ params }) => (params?.update as { content?: { text?: string } })?.content?.text);
+  expect(texts.filter(Boolean)).toEqual(['hm', 'hm', expect.stringContaining('quota_few')]);
+  editor.close();
+  await exited;
+  const { runtime } = await openTestGateway({ dir, clock: systemClock });
+  const tasks = await runtime.store.list<never>({ object: 'task', limit: 10 });
+  expect(tasks).toMatchObject(
+    [{}, { trace_id: '4bf92f3577b34da6a3ce929d0e0e4736' }].map((tollbridge) => ({
+      status: 'COMPLETED',
+      persona_id: 'persona_careful',
+      metadata: { tollbridge: { tier: 'suggest', ...tollbridge } },
+    })),
+  );
+  expect(await runtime.store.get('quota', 'quota_few')).toMatchObject({ usage: { tasks: 2 } });
+  for (const { receipt } of await runtime.store.receipts({})) {
+    expect(receipt.trust).toMatchObject({ start_tier: 'suggest', end_tier: 'suggest' });
+  }
+});
+
 test('a client at another process prompts the agent behind the relay, and its editor sees it', async () => {
   const dir = await location();
   const { editor, exited, work } = startRelay({ dir });
@@ -64,6 +101,36 @@ test('a client at another process prompts the agent behind the relay, and its ed
   // The agent has gone with its editor: that is said, and no other agent answers in its place.
   await expect(second.prompt(sessionId, 'say it')).rejects.toThrow('no agent scripted is mounted');
 });
+
+test.each(['opened', 'loaded again'])(
+  'a session that was just %s is prompted by a client at another process first',
+  async (how) => {
+    const dir = await location();
+    const open = async ({ editor }: ReturnType<typeof startRelay>, method: string, more: object = {}) => {
+      await editor.ask('initialize', { protocolVersion: 1 });
+      return await editor.ask(method, { cwd: dir, mcpServers: [], ...more });
+    };
+    let relay = startRelay({ dir });
+    const { result } = await open(relay, 'session/new');
+    if (how === 'loaded again') {
+      relay.editor.close();
+      await relay.exited;
+      relay = startRelay({ dir });
+      await open(relay, 'session/load', { sessionId: result?.sessionId });
+    }
+    const home = await openTestGateway({ dir, clock: systemClock });
+    const second = await openEditor(home);
+    const [{ sessionId }] = (await second.call('session/list', {})).sessions;
+    await second.call('session/load', { sessionId, cwd: dir, mcpServers: [] });
+    expect((await second.prompt(sessionId, 'say it')).stopReason).toBe('end_turn');
+    const texts = relay.editor.frames.map(
+      ({ params }) => (params?.update as { content?: { text?: string } })?.content?.text,
+    );
+    expect(texts.filter(Boolean)).toEqual(['say it', 'hm']);
+    relay.editor.close();
+    await relay.exited;
+  },
+);
 
 test('without a log the agent is greeted and then nothing passes', async () => {
   const dir = await location();

@@ -59,7 +59,7 @@ test('an agent that can restore nothing gets a new session and the conversation;
       prompt: [
         {
           type: 'text',
-          text: expect.stringMatching(/^What was said before[\s\S]*user: one[\s\S]*assistant: first words/),
+          text: expect.stringMatching(/^What was said before[\s\S]*user: one[\s\S]*assistant: first words$/),
         },
         { type: 'text', text: 'two' },
       ],

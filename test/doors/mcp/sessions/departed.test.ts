@@ -1,51 +1,19 @@
 /** Clients that leave without a word: what was kept for them is let go, and a client that returns goes on. */
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, onTestFinished, test } from 'vitest';
 import type { AskRecord } from '../../../../src/model/asks.ts';
 import type { Row } from '../../../../src/ports/index.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { ALLOW_ALL, openMcpGateway, VISITOR } from '../../../support/mcp/gateway.ts';
+import { aClient } from '../../../support/mcp/leaving-client.ts';
+import { openUpstream } from '../../../support/mcp/upstream.ts';
+import { isAlive, programsIn } from '../../../support/upstreams/journal.ts';
 
 const STEERED = join(import.meta.dirname, '../../../support/upstreams/steered-server.mjs');
-
-/** A client with connections of its own, which it keeps until it leaves. */
-function aClient(url: string) {
-  const agent = new Agent({ keepAlive: true });
-  let session: string | undefined;
-  let count = 0;
-  const post = (body: object) =>
-    new Promise<string>((resolve, reject) => {
-      const headers = {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        ...(session && { 'mcp-session-id': session }),
-      };
-      const sent = request(url, { method: 'POST', agent, headers }, (response) => {
-        session ??= response.headers['mcp-session-id'] as string | undefined;
-        let text = '';
-        response.setEncoding('utf8').on('data', (chunk) => {
-          text += chunk;
-        });
-        response.on('end', () => resolve(text));
-        response.on('error', reject);
-      });
-      sent.on('error', reject);
-      sent.end(JSON.stringify({ jsonrpc: '2.0', ...body }));
-    });
-  return {
-    ask: (method: string, params: object = {}) => post({ id: ++count, method, params }),
-    async open() {
-      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
-      await post({ id: 'i', method: 'initialize', params });
-      await post({ method: 'notifications/initialized' });
-    },
-    leave: () => agent.destroy(),
-  };
-}
 
 async function aGateway(rules = ALLOW_ALL) {
   const dir = await mkdtemp(join(tmpdir(), 'tb-departed-'));
@@ -59,20 +27,8 @@ async function aGateway(rules = ALLOW_ALL) {
     await gateway.close();
     await rm(dir, { recursive: true });
   });
-  const programs = () =>
-    readFileSync(journal, 'utf8')
-      .split('\n')
-      .flatMap((line) => (line.includes('"started"') ? [JSON.parse(line).started as number] : []));
+  const programs = () => programsIn(journal);
   return { gateway, programs, running: () => programs().filter(isAlive) };
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 test('the program of a client that left is ended, and started again for one that returns', async () => {
@@ -120,3 +76,38 @@ test('a caller at its limit is let in where one of its clients has left', async 
   expect(await clients.at(-1)?.ask('ping')).toContain('"result"');
   for (const client of clients) client.leave();
 }, 120_000);
+
+test('after a second hundred of dropped sessions as much memory is in use as after the first', async () => {
+  const upstream = await openUpstream({ eras: ['legacy'] });
+  const gateway = await openMcpGateway({
+    door: { session_away_ms: 50, session_idle_ms: 500 },
+    upstreams: { u: { url: upstream.url } },
+  });
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
+  const dropHundred = async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const clients = Array.from({ length: 10 }, () => aClient(gateway.at('u')));
+      await Promise.all(clients.map((client) => client.open()));
+      await Promise.all(clients.map((client) => client.ask('tools/call', { name: 'echo' })));
+      for (const client of clients) client.leave();
+    }
+    await eventually(() => upstream.sessions() === 0, 'the sessions at the server to be ended');
+    upstream.asked.length = 0;
+  };
+  await dropHundred();
+  const first = heapAfterCollection();
+  await dropHundred();
+  // A gateway that kept the streams or the calls of each session would keep more than this.
+  const letGo = () => heapAfterCollection() - first < 100 * 30_000;
+  await eventually(letGo, 'memory to be let go', { timeoutMs: 60_000 });
+}, 120_000);
+
+function heapAfterCollection(): number {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  collect();
+  return process.memoryUsage().heapUsed;
+}

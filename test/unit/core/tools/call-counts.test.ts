@@ -35,7 +35,7 @@ test('calls that ran, failed and were refused are counted apart', async () => {
     { server: 'box', tool: 'look', outcome: 'error', calls: 1 },
     { server: 'box', tool: 'wipe', outcome: 'refused', calls: 1, seconds: 0 },
   ]);
-  expect(createMetrics().text(t.bridge.toolCalls(), [])).toContain(
+  expect(createMetrics().text(t.bridge.toolCalls(), [], [])).toContain(
     'tollbridge_tool_calls_total{server="box",tool="look",outcome="ok"} 2\n',
   );
 });
@@ -46,5 +46,5 @@ test('a server with endless tools has a bounded number of counts, and odd names 
   expect(counts.all()).toHaveLength(2_001);
   expect(counts.all().at(-1)).toMatchObject({ tool: '(others)', calls: 100 });
   const odd = [{ server: 's', tool: 'a"b\\c', outcome: 'ok' as const, calls: 1, seconds: 0 }];
-  expect(createMetrics().text(odd, [])).toContain('{server="s",tool="a\\"b\\\\c",outcome="ok"} 1');
+  expect(createMetrics().text(odd, [], [])).toContain('{server="s",tool="a\\"b\\\\c",outcome="ok"} 1');
 });

@@ -1,9 +1,11 @@
 /** Tools of several servers: found by name without reading everything, and listed anew only when a server has other tools. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createTools } from '../../../../src/core/tools/catalog.ts';
+import type { Actor } from '../../../../src/model/actions.ts';
 import type { Skill } from '../../../../src/model/resources.ts';
-import type { ToolBackend } from '../../../../src/ports/index.ts';
+import { type ToolBackend, wrapTools } from '../../../../src/ports/index.ts';
 
+const ANN: Actor = { id: 'ann', kind: 'person', scopes: ['*'] };
 const skill = (name: string, description = name): Skill => ({
   id: `skill_${name}`,
   object: 'skill',
@@ -34,19 +36,19 @@ test('the list stays the same until a server has another, or another server is t
     () => backends,
     () => 'hash',
   );
-  const first = await tools.list();
+  const first = await tools.list(ANN);
   expect(first.map(({ name, source }) => [name, source])).toEqual([
     ['one', 'a'],
     ['two', 'b'],
   ]);
-  expect(await tools.list()).toBe(first);
+  expect(await tools.list(ANN)).toBe(first);
   b.skills = [skill('two'), skill('three')];
-  expect((await tools.list()).map(({ name }) => name)).toEqual(['one', 'two', 'three']);
+  expect((await tools.list(ANN)).map(({ name }) => name)).toEqual(['one', 'two', 'three']);
   backends.splice(0, backends.length, b);
-  expect((await tools.list()).map(({ name }) => name)).toEqual(['two', 'three']);
+  expect((await tools.list(ANN)).map(({ name }) => name)).toEqual(['two', 'three']);
   // The same tools at another server are that server's.
   backends.splice(0, backends.length, { ...b, name: 'c' });
-  expect((await tools.list()).map(({ source }) => source)).toEqual(['c', 'c']);
+  expect((await tools.list(ANN)).map(({ source }) => source)).toEqual(['c', 'c']);
 });
 
 test('a tool is found as it is now, and the first of one name is the one', async () => {
@@ -55,11 +57,11 @@ test('a tool is found as it is now, and the first of one name is the one', async
     () => [a],
     () => 'hash',
   );
-  expect((await tools.find('one'))?.skill.description).toBe('first');
-  expect(await tools.find('two')).toBeUndefined();
+  expect((await tools.find(ANN, 'one'))?.skill.description).toBe('first');
+  expect(await tools.find(ANN, 'two')).toBeUndefined();
   a.skills = [skill('two')];
-  expect((await tools.find('two'))?.skill.name).toBe('two');
-  expect(await tools.find('one')).toBeUndefined();
+  expect((await tools.find(ANN, 'two'))?.skill.name).toBe('two');
+  expect(await tools.find(ANN, 'one')).toBeUndefined();
 });
 
 test('a server that is away is listed as it was, and marked for as long as it is', async () => {
@@ -68,19 +70,19 @@ test('a server that is away is listed as it was, and marked for as long as it is
     () => [a],
     () => 'hash',
   );
-  expect(await tools.list()).toHaveLength(1);
+  expect(await tools.list(ANN)).toHaveLength(1);
   const { list } = a;
   a.list = () => Promise.reject(new Error('away'));
-  expect(await tools.list()).toHaveLength(1);
-  expect(tools.states()).toEqual([
+  expect(await tools.list(ANN)).toHaveLength(1);
+  expect(tools.states(ANN)).toEqual([
     { name: 'a', state: 'unavailable', since: expect.any(String), reason: expect.any(String) },
   ]);
   // An act is not decided by a list that may be old.
-  await expect(tools.find('one', 'a')).rejects.toThrow('does not say which tools it has');
+  await expect(tools.find(ANN, 'one', 'a')).rejects.toThrow('does not say which tools it has');
   a.list = list;
   tools.again('a');
-  expect(await tools.list()).toHaveLength(1);
-  expect(tools.states()).toMatchObject([{ name: 'a', state: 'ready' }]);
+  expect(await tools.list(ANN)).toHaveLength(1);
+  expect(tools.states(ANN)).toMatchObject([{ name: 'a', state: 'ready' }]);
 });
 
 test('a server that hangs is waited for once, and not at all for a tool of another', async () => {
@@ -95,20 +97,20 @@ test('a server that hangs is waited for once, and not at all for a tool of anoth
     () => [hangs, a],
     () => 'hash',
   );
-  expect((await tools.list()).map(({ name }) => name)).toEqual(['one']);
-  expect(tools.states()).toMatchObject([
+  expect((await tools.list(ANN)).map(({ name }) => name)).toEqual(['one']);
+  expect(tools.states(ANN)).toMatchObject([
     { name: 'hangs', state: 'starting' },
     { name: 'a', state: 'ready' },
   ]);
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   // No time passes here: it would wait for ever for the server that hangs.
-  expect((await tools.list()).map(({ name }) => name)).toEqual(['one']);
-  expect((await tools.find('one', 'a'))?.server).toBe('a');
-  expect(tools.lastListed('one', 'a')?.server).toBe('a');
+  expect((await tools.list(ANN)).map(({ name }) => name)).toEqual(['one']);
+  expect((await tools.find(ANN, 'one', 'a'))?.server).toBe('a');
+  expect(tools.lastListed(ANN, 'one', 'a')?.server).toBe('a');
   answer([]);
   hangs.list = async () => [skill('late')];
-  expect((await tools.list()).map(({ name }) => name)).toEqual(['late', 'one']);
+  expect((await tools.list(ANN)).map(({ name }) => name)).toEqual(['late', 'one']);
 });
 
 test('a tool that was looked up counts for the act that names it, for as long as its server is mounted', async () => {
@@ -118,14 +120,14 @@ test('a tool that was looked up counts for the act that names it, for as long as
     () => backends,
     () => 'hash',
   );
-  const found = await tools.find('one', 'a');
-  expect(tools.known(found, { tool: 'one', server: 'a' })).toBe(found);
-  expect(tools.known(found, { tool: 'two', server: 'a' })).toBeUndefined();
-  expect(tools.known(found, { tool: 'one', server: 'b' })).toBeUndefined();
-  expect(tools.known(found, { tool: 'one' })).toBeUndefined();
-  expect(tools.known({ skill: skill('one') }, { tool: 'one', server: 'a' })).toBeUndefined();
+  const found = await tools.find(ANN, 'one', 'a');
+  expect(tools.known(ANN, found, { tool: 'one', server: 'a' })).toBe(found);
+  expect(tools.known(ANN, found, { tool: 'two', server: 'a' })).toBeUndefined();
+  expect(tools.known(ANN, found, { tool: 'one', server: 'b' })).toBeUndefined();
+  expect(tools.known(ANN, found, { tool: 'one' })).toBeUndefined();
+  expect(tools.known(ANN, { skill: skill('one') }, { tool: 'one', server: 'a' })).toBeUndefined();
   backends = [b];
-  expect(tools.known(found, { tool: 'one', server: 'a' })).toBeUndefined();
+  expect(tools.known(ANN, found, { tool: 'one', server: 'a' })).toBeUndefined();
 });
 
 test('a door that was handed a tool cannot run it', async () => {
@@ -133,8 +135,33 @@ test('a door that was handed a tool cannot run it', async () => {
     () => [serverOf('a', [skill('one')])],
     () => 'hash',
   );
-  const found = await tools.find('one', 'a');
+  const found = await tools.find(ANN, 'one', 'a');
   const members = [...Object.values({ ...found }), ...Object.getOwnPropertyNames(Object.getPrototypeOf(found))];
   expect(members).not.toContain('run');
   expect(members.filter((member) => typeof member === 'function' || member instanceof Map)).toEqual([]);
+});
+
+test('a server that is used with credentials of each caller is listed and found for this caller only', async () => {
+  const BOB: Actor = { ...ANN, id: 'bob' };
+  const own = new Map([ANN, BOB].map(({ id }) => [id, serverOf('theirs', [skill(`of_${id}`)])]));
+  const shared: ToolBackend = {
+    ...serverOf('theirs', []),
+    forCaller: ({ id }) => own.get(id) ?? serverOf('theirs', []),
+  };
+  const wrapped = wrapTools(shared, (one) => ({ ...one, attributes: () => ({ wrapped: true }) }));
+  const tools = createTools(
+    () => [serverOf('all', [skill('one')]), wrapped],
+    () => 'hash',
+  );
+  const names = async (actor: Actor) => (await tools.list(actor)).map(({ name }) => name);
+  expect(await names(ANN)).toEqual(['one', 'of_ann']);
+  expect(await names(BOB)).toEqual(['one', 'of_bob']);
+  expect(await names({ ...ANN, id: 'eve' })).toEqual(['one']);
+  const found = await tools.find(ANN, 'of_ann', 'theirs');
+  expect(found?.attributes('')).toEqual({ wrapped: true });
+  expect(await tools.find(BOB, 'of_ann', 'theirs')).toBeUndefined();
+  expect(tools.lastListed(BOB, 'of_ann', 'theirs')).toBeUndefined();
+  // A tool that one caller looked up is not the tool of another.
+  expect(tools.known(ANN, found, { tool: 'of_ann', server: 'theirs' })).toBe(found);
+  expect(tools.known(BOB, found, { tool: 'of_ann', server: 'theirs' })).toBeUndefined();
 });

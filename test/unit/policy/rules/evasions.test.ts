@@ -150,7 +150,8 @@ describe('no-keys of docs/rules.md', () => {
 
   test('where the file system ignores case, so do the rules', async () => {
     const { pathForms } = await import('../../../../src/policy/acts/paths.ts');
-    const lower = pathForms('.ENV', [dir], new Map());
+    const { createDisk } = await import('../../../../src/policy/acts/disk.ts');
+    const lower = pathForms('.ENV', [dir], createDisk());
     // This file system decides which of the two is right; the rules follow it.
     const verdict = judge({ tool: 'Read', effect: 'read', arguments: { file_path: '.ENV' } }).verdict;
     expect(verdict).toBe(lower.ignoresCase ? 'block' : 'allow');

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { eventually } from '../../../support/eventually.ts';
+import { eventually } from '../../support/eventually.ts';
 import {
   freshDir,
   kinds,
@@ -12,12 +12,12 @@ import {
   REAL_TIME,
   states,
   type TestGateway,
-} from '../../../support/gateway/test-gateway.ts';
-import { needsFile } from '../../../support/gateway/test-store.ts';
-import { MIXED } from '../../../support/policy/rules.ts';
-import { type MortalGateway, openMortal, settings } from '../../../support/tasks/killable-gateway.ts';
-import { latch, patient, type Script, scripted, stopped, toolbox } from '../../../support/tasks/script.ts';
-import { expectLegal } from '../../../support/tasks/states.ts';
+} from '../../support/gateway/test-gateway.ts';
+import { needsFile } from '../../support/gateway/test-store.ts';
+import { MIXED } from '../../support/policy/rules.ts';
+import { type MortalGateway, openMortal, settings } from '../../support/tasks/killable-gateway.ts';
+import { latch, patient, type Script, scripted, stopped, toolbox } from '../../support/tasks/script.ts';
+import { expectLegal } from '../../support/tasks/states.ts';
 
 needsFile();
 
@@ -210,7 +210,7 @@ describe('whatever state it was in', () => {
 });
 
 describe('a process killed for real', () => {
-  const script = fileURLToPath(new URL('../../../support/tasks/victim.ts', import.meta.url));
+  const script = fileURLToPath(new URL('../../support/tasks/victim.ts', import.meta.url));
 
   async function victim(dir: string): Promise<{ child: ChildProcess; said: (word: string) => Promise<string> }> {
     const child = spawn(process.execPath, ['--import', 'tsx', script, dir], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -236,7 +236,7 @@ describe('a process killed for real', () => {
     const [id, ask] = (await hear('waiting')).split(' ') as [string, string];
 
     // While it lives, nobody takes its work.
-    const { createVictimAgent, createVictimTools } = await import('../../../support/tasks/victim.ts');
+    const { createVictimAgent, createVictimTools } = await import('../../support/tasks/victim.ts');
     const open = () =>
       openTestGateway({
         ...REAL_TIME,

@@ -3,15 +3,18 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
-import { startChild } from '../../../src/transport/process/child.ts';
-import { superviseIn } from '../../../src/transport/process/supervision.ts';
-import { eventually } from '../../support/eventually.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { startChild } from '../../src/transport/process/child.ts';
+import { descendantsOf } from '../../src/transport/process/descendants.ts';
+import { superviseIn } from '../../src/transport/process/supervision.ts';
+import { eventually } from '../support/eventually.ts';
 
 const node = process.execPath;
 const script = (text: string) => [node, '-e', text];
@@ -157,8 +160,8 @@ test('a program that cannot be put on record as supervised is ended at once', as
   if (pid > 0) await ends(pid);
 });
 
-test('when we are killed the child is ended, even one that heeds nothing', async () => {
-  const here = fileURLToPath(new URL('../../../src/transport/process/child.ts', import.meta.url));
+test('when we are killed all children are ended, even those that heed nothing', async () => {
+  const here = fileURLToPath(new URL('../../src/transport/process/child.ts', import.meta.url));
   const deaf = `process.on("SIGTERM",()=>{});console.log(process.pid);setInterval(()=>{},1e6)`;
   const owner = spawn(
     node,
@@ -168,14 +171,34 @@ test('when we are killed the child is ended, even one that heeds nothing', async
       '--input-type=module',
       '-e',
       `const {startChild}=await import(${JSON.stringify(here)});
-       const child=await startChild({command:[process.execPath,"-e",${JSON.stringify(deaf)}]});
-       child.stdout.pipe(process.stdout);`,
+       const ended=await startChild({command:[process.execPath,"-e",""]});
+       for (let n=0;n<2;n++) {
+         const child=await startChild({command:[process.execPath,"-e",${JSON.stringify(deaf)}]});
+         child.stdout.pipe(process.stdout);
+       }
+       await ended.close();`,
     ],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
-  const pid = Number(await firstLine(owner.stdout));
+  const pids: number[] = [];
+  for await (const line of createInterface({ input: owner.stdout })) if (pids.push(Number(line)) === 2) break;
   owner.kill('SIGKILL');
   await once(owner, 'exit');
-  expect(runs(pid)).toBe(true);
-  await ends(pid);
+  expect(pids.map(runs)).toEqual([true, true]);
+  await Promise.all(pids.map(ends));
 });
+
+test.runIf(process.platform === 'linux')(
+  'children that end at once are looked for in one scan of the processes',
+  async () => {
+    const scans = vi.spyOn(fs, 'readdir');
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      scans.mockRestore();
+      syncBuiltinESMExports();
+    });
+    const looks = Array.from({ length: 50 }, (_, each) => descendantsOf(process.pid, `mark-${each}`).left());
+    await Promise.all(looks);
+    expect(scans.mock.calls.map(([path]) => path)).toEqual(['/proc']);
+  },
+);

@@ -1,8 +1,8 @@
 /** An agent that can go on after its process died: nothing is done twice, nothing is said twice, nothing is lost. */
 import { describe, expect, test } from 'vitest';
-import { type CoreEvent, vendorEvent } from '../../../../src/model/events.ts';
-import type { Message } from '../../../../src/model/resources.ts';
-import { eventually } from '../../../support/eventually.ts';
+import { type CoreEvent, vendorEvent } from '../../../src/model/events.ts';
+import type { Message } from '../../../src/model/resources.ts';
+import { eventually } from '../../support/eventually.ts';
 import {
   kinds,
   openTestGateway,
@@ -10,12 +10,12 @@ import {
   says,
   states,
   type TestGateway,
-} from '../../../support/gateway/test-gateway.ts';
-import { needsFile } from '../../../support/gateway/test-store.ts';
-import { MIXED } from '../../../support/policy/rules.ts';
-import { openMortal, settings } from '../../../support/tasks/killable-gateway.ts';
-import { type Script, scripted, stopped, type Toolbox, text, toolbox } from '../../../support/tasks/script.ts';
-import { expectLegal } from '../../../support/tasks/states.ts';
+} from '../../support/gateway/test-gateway.ts';
+import { needsFile } from '../../support/gateway/test-store.ts';
+import { MIXED } from '../../support/policy/rules.ts';
+import { openMortal, settings } from '../../support/tasks/killable-gateway.ts';
+import { type Script, scripted, stopped, type Toolbox, text, toolbox } from '../../support/tasks/script.ts';
+import { expectLegal } from '../../support/tasks/states.ts';
 
 needsFile();
 

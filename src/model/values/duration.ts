@@ -1,5 +1,5 @@
 /** Durations as people write them in rules: `500ms`, `30s`, `10m`, `2h`, `1d`. */
-import { own } from '../../model/values/own.ts';
+import { own } from './own.ts';
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
