@@ -87,7 +87,7 @@ async function held(work: Work, { near, hands }: Setup): Promise<void> {
     if (events.some(({ event }) => event === 'tool.requested')) return hands.journal().includes('begun slow_mail');
     return events.some(({ event }) => event === 'vendor.tollbridge.message_delta');
   };
-  await eventually(underWay, 'the work to be under way');
+  await eventually(underWay, 'the work to be under way', { timeoutMs: 60_000 });
 }
 
 async function recordsOf(at: Gateway, task: string): Promise<{ receipt: Receipt; events: CoreEvent[] }> {

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { systemClock } from '../../src/core/clock.ts';
@@ -159,7 +160,12 @@ export async function startGateway(request: GatewayRequest): Promise<Gateway> {
     async rules(rules) {
       const before = await loaded();
       writeRules(rules);
-      await eventually(async () => (await loaded()) > before, `${name} to decide by new rules`);
+      const later = async () => {
+        // Opening the log costs more than waiting for a moment.
+        await pause(150);
+        return (await loaded()) > before;
+      };
+      await eventually(later, `${name} to decide by new rules`, { timeoutMs: 60_000 });
     },
     get: (path) => call(path),
     post: (path, body) => call(path, { method: 'POST', body: JSON.stringify(body) }),
@@ -179,5 +185,5 @@ export async function overAt(near: Gateway, id: string): Promise<string> {
     const { status } = await near.get(`/v1/tasks/${id}`);
     return isTerminal(status) ? String(status) : undefined;
   };
-  return await eventually(look, `${id} to be over`);
+  return await eventually(look, `${id} to be over`, { timeoutMs: 60_000 });
 }
