@@ -24,6 +24,7 @@ const LONGEST = [
   'visibility-doors',
   'relay/process',
   'a2a/many-peers',
+  'live-matrix',
   'process/soak',
 ];
 

@@ -45,6 +45,7 @@ export {
   withMembers,
 } from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
+export { LOSS_ASPECTS, type Loss, type LossAspect, lossIn } from './model/loss.ts';
 export type * from './model/payloads.ts';
 export { Receipt } from './model/receipt.ts';
 export {

@@ -223,12 +223,20 @@ export function toCoreEnd(result: Json, summary: string): End {
 }
 
 /** The same from an error. Its message is repeated; its data is not. */
-export function toCoreFailure({ code, message }: Pick<WireError, 'code' | 'message'>, canceled: boolean): End {
+export function toCoreFailure(
+  { code, message, data }: Pick<WireError, 'code' | 'message'> & { readonly data?: Json | undefined },
+  canceled: boolean,
+): End {
   // Some agents respond to a cancel with an error.
   if (canceled || code === REQUEST_CANCELLED) return { state: 'CANCELED' };
+  const word = AGENT_ERRORS[code] ?? 'upstream_error';
+  // Errors have numbers here. An agent's own word for its failure is kept, and is not ours to act on.
+  const own = textOf(within(data, 'code'))?.slice(0, 100);
+  const why = `errors of this protocol are numbers; the agent's own word for its failure is ${own} (details.word)`;
   return {
     state: 'FAILED',
-    failure: { code: AGENT_ERRORS[code] ?? 'upstream_error', message: message.slice(0, 500), details: { code } },
+    failure: { code: word, message: message.slice(0, 500), details: { code, ...(own && { word: own }) } },
+    ...(own && own !== word && { loss: [{ aspect: 'failure', why }] }),
   };
 }
 

@@ -5,6 +5,7 @@
  */
 import type { End } from '../model/commands.ts';
 import type { Json, JsonObject } from '../model/schema.ts';
+import { isObject } from '../model/values/is-object.ts';
 import type { AgentBackend, Sink, Work } from '../ports/index.ts';
 import type { HandOver } from './hand-over.ts';
 import { describeStep, readScript, type Step, textOf } from './script.ts';
@@ -268,8 +269,12 @@ async function acknowledge({ inbox }: Run, voice: Voice): Promise<void> {
 /** The text in a tool's output or a person's answer. */
 function textIn(value: Json): string {
   if (typeof value === 'string') return value;
-  const text = (value as JsonObject | null)?.text;
-  return typeof text === 'string' ? text : JSON.stringify(value);
+  const { text, content } = (value ?? {}) as JsonObject;
+  if (typeof text === 'string') return text;
+  // A tool server's result: a list of blocks.
+  const blocks = Array.isArray(content) ? content.map((block) => (isObject(block) ? block.text : undefined)) : [];
+  const said = blocks.filter((each) => typeof each === 'string');
+  return said.length > 0 ? said.join('\n') : JSON.stringify(value);
 }
 
 function canceled(at: number, of: number): End {

@@ -1,6 +1,7 @@
 /** An act, the decision about it, and its result; and the actor who proposes it. */
 
 import type { ActFacts } from './act-facts.ts';
+import type { Loss } from './loss.ts';
 import type { RemoteDecidedPayload } from './payloads.ts';
 import type { Persona, Quota } from './resources.ts';
 import { ClosedWord, type Json, type JsonObject, MaybeText, type Open, OpenObject, Texts } from './schema.ts';
@@ -181,6 +182,8 @@ export interface ToolResult {
   readonly artifacts?: readonly NewArtifact[];
   readonly effects?: readonly SideEffect[];
   readonly usage?: Usage;
+  /** What the tool's protocol could not carry of the call. */
+  readonly loss?: readonly Loss[];
   /** The result may hold untrusted content: the session that receives it is tainted in the commit that records it. */
   readonly taint?: Taint;
   /** The decision of another gateway behind the tool; recorded as that gateway's claim. */

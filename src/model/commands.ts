@@ -2,6 +2,7 @@
 
 import { ACTION_KINDS, type Actor } from './actions.ts';
 import type { VendorKind } from './events.ts';
+import { LossShape } from './loss.ts';
 import type { EventKind, RedactionMark } from './payloads.ts';
 import { Failure, type Memory, MessageInput, Pointer, type Skill } from './resources.ts';
 import {
@@ -118,6 +119,8 @@ export const EndShape = Type.Object({
   metrics: Optional(OpenObject),
   /** Facts the work is known not to have reported, in words a receipt can repeat. */
   not_reported: Optional(Type.Array(Type.String())),
+  /** What could not be carried of it, by aspect. */
+  loss: Optional(Type.Array(LossShape)),
 });
 export type End = Static<typeof EndShape>;
 

@@ -5,6 +5,7 @@
 import { CallerOfCall, Decision, EffectShape, UsageShape } from './actions.ts';
 import { ASK_STATES, AskRecord } from './asks.ts';
 import { CALL_OUTCOMES } from './call-outcomes.ts';
+import { LossShape } from './loss.ts';
 import { Artifact, Branch, Failure, Message, Outcome, Pointer, Session, Task } from './resources.ts';
 import {
   Amounts,
@@ -55,6 +56,7 @@ const TaskEnded = Shape({
   outcome: Outcome,
   /** Facts the run is known not to have reported. */
   not_reported: Optional(Texts),
+  loss: Optional(List(LossShape)),
   /** Set when the work did not stop in time after a cancel. */
   still_running: Optional(Flag()),
   released: Optional(Texts),
@@ -96,6 +98,7 @@ const Decided = Shape({
     tier: Optional(Text()),
   }),
   decision: Decision,
+  loss: Optional(List(LossShape)),
 });
 export type DecidedPayload = Static<typeof Decided>;
 
@@ -210,6 +213,7 @@ const ToolEnded = Shape({
   code: Optional(Text()),
   /** Derived by core from the other members and from the decision on the call. Absent in logs older than this member. */
   outcome: Optional(ClosedWord(CALL_OUTCOMES)),
+  loss: Optional(List(LossShape)),
 });
 export type ToolEndedPayload = Static<typeof ToolEnded>;
 

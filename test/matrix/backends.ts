@@ -1,6 +1,7 @@
 /** What stands behind a gateway in the live matrix, and the processes it takes. */
 import { join } from 'node:path';
-import { type Gateway, PROCESSES, startGateway } from './gateway.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Gateway, overAt, PROCESSES, startGateway } from './gateway.ts';
 
 export const BACKENDS = ['demo', 'acp', 'a2a', 'harn', 'runs', 'mcp', 'ahp'] as const;
 export type Backend = (typeof BACKENDS)[number];
@@ -61,7 +62,22 @@ function demoGateway(dir: string, name: string, rules: readonly object[], more: 
   return startGateway({ name, dir, config, rules, env });
 }
 
+/** Ready once work has gone all the way: agents, servers and harnesses are started when they are first needed. */
 export async function openBackend(backend: Backend, dir: string): Promise<Setup> {
+  const setup = await startBackend(backend, dir);
+  const { near } = setup;
+  const [workspace] = await near.list('/v1/workspaces');
+  const { id } = await near.post('/v1/sessions', { workspace_id: workspace.id });
+  const input = { role: 'user', parts: [{ type: 'text', text: 'hello', visibility: 'public' }] };
+  const first = async () => {
+    const task = await near.post(`/v1/sessions/${id}/tasks`, { input }).catch(() => undefined);
+    return task && (await overAt(near, task.id)) === 'COMPLETED';
+  };
+  await eventually(first, `${backend} to do its first work`, { timeoutMs: 60_000 });
+  return setup;
+}
+
+async function startBackend(backend: Backend, dir: string): Promise<Setup> {
   switch (backend) {
     case 'demo': {
       const near = await demoGateway(dir, 'near', []);
@@ -69,9 +85,9 @@ export async function openBackend(backend: Backend, dir: string): Promise<Setup>
     }
     case 'acp': {
       const command = [NODE, join(PROCESSES, 'acp-agent.mjs'), join(dir, 'near', 'journal')];
-      const agents = { teller: { acp: { command, cwd: dir } } };
+      const agents = { demo: { acp: { command, cwd: dir } } };
       const near = await startGateway({ name: 'near', dir, config: { agents, doors: DOORS }, rules: [] });
-      return setup(backend, near, undefined, 'teller');
+      return setup(backend, near, undefined, 'demo');
     }
     case 'mcp': {
       const command = [NODE, join(PROCESSES, 'notes-server.mjs'), join(dir, 'near', 'journal')];
@@ -84,12 +100,13 @@ export async function openBackend(backend: Backend, dir: string): Promise<Setup>
       return setup(backend, near, undefined, 'demo');
     }
     case 'ahp': {
-      // The harness tells at once that a person has to decide; the question is put here.
-      const harness = { ...DOORS.ahp, timeout_ms: 400, unanswered: 'escalate', honours: ['modify', 'escalate'] };
+      // The harness waits two seconds for people of its own; then the question is put here.
+      const harness = { ...DOORS.ahp, timeout_ms: 4000, unanswered: 'escalate', honours: ['modify', 'escalate'] };
       const far = await demoGateway(dir, 'far', [], { doors: { ...DOORS, ahp: harness } });
       const guard = { ahp: { url: `${far.url}/ahp`, token: 'far', timeout_ms: 10_000 } };
       const env = secretOf(far);
-      const near = await demoGateway(dir, 'near', PEOPLE_ONLY.slice(0, 1), { harnesses: { guard } }, env);
+      const more = { harnesses: { guard }, approvals: { expire_after: '5s' } };
+      const near = await demoGateway(dir, 'near', PEOPLE_ONLY.slice(0, 1), more, env);
       return { ...setup(backend, near, far, 'demo'), hands: near };
     }
     default: {

@@ -3,13 +3,14 @@ import type { CoreEvent } from '../../src/model/events.ts';
 import type { Receipt } from '../../src/model/receipt.ts';
 import { checkLinks } from '../../src/receipt/verify/linked.ts';
 import { verifyReceipt } from '../../src/receipt/verify/verify.ts';
-import { type Aspect, aspectsOf } from '../stories/aspects.ts';
+import type { Aspect } from '../stories/aspects.ts';
 import type { Step, Story } from '../stories/story.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Setup } from './backends.ts';
 import type { Work } from './doors/door.ts';
 import { DOOR_CLIENTS, type Door } from './doors/index.ts';
 import { type Gateway, type Loose, overAt } from './gateway.ts';
+import { accountOf } from './stories.ts';
 
 export interface Account {
   readonly task: string;
@@ -29,20 +30,22 @@ const NOTES = {
   readme: 'These notes live in memory and are gone with the process.',
 };
 
-export async function performCell(setup: Setup, door: Door, story: Story): Promise<Account> {
+/** `there`: the question of the story is answered by a person at the far gateway. */
+export async function performCell(setup: Setup, door: Door, story: Story, there = false): Promise<Account> {
   const { near, far, hands } = setup;
   hands.effects();
   const work = await DOOR_CLIENTS[door].give(setup, story.world.says);
   const missing: string[] = [];
   const faults: string[] = [];
   try {
-    for (const step of story.steps) await take(step, work, setup, missing);
+    const asked = there && far ? { ...work, ...personAt(far) } : work;
+    for (const step of story.steps) await take(step, asked, setup, missing);
     const shown = await work.ended();
     const task = await work.task();
     const state = await overAt(near, task);
     if (shown.state !== state) faults.push(`the client was told ${shown.state}, the task is ${state}`);
-    const { receipt, events } = await accountOf(near, task);
-    const aspects = aspectsOf(receipt, events);
+    const { receipt, events } = await recordsOf(near, task);
+    const aspects = accountOf(receipt, events);
     const said = (aspects.said as string[]).join('');
     // A message that was cut off by a cancel is whole nowhere, and a failure has words of its own beside the agent's.
     const whole = state === 'COMPLETED' ? shown.text === said : state === 'CANCELED' || shown.text.startsWith(said);
@@ -53,6 +56,14 @@ export async function performCell(setup: Setup, door: Door, story: Story): Promi
   } finally {
     await work.close();
   }
+}
+
+function personAt(far: Gateway): Pick<Work, 'asked' | 'answer'> {
+  const open = async () => (await far.list('/v1/permission-requests?status=pending'))[0];
+  return {
+    asked: async () => void (await eventually(open, 'a question at the far gateway')),
+    answer: async (answer) => void (await far.post(`/v1/permission-requests/${(await open()).id}/respond`, answer)),
+  };
 }
 
 async function take(step: Step, work: Work, setup: Setup, missing: string[]): Promise<void> {
@@ -76,10 +87,10 @@ async function held(work: Work, { near, hands }: Setup): Promise<void> {
     if (events.some(({ event }) => event === 'tool.requested')) return hands.journal().includes('begun slow_mail');
     return events.some(({ event }) => event === 'vendor.tollbridge.message_delta');
   };
-  await eventually(underWay, 'the work to be under way');
+  await eventually(underWay, 'the work to be under way', { timeoutMs: 60_000 });
 }
 
-async function accountOf(at: Gateway, task: string): Promise<{ receipt: Receipt; events: CoreEvent[] }> {
+async function recordsOf(at: Gateway, task: string): Promise<{ receipt: Receipt; events: CoreEvent[] }> {
   const [found] = await at.list(`/v1/tasks/${task}/receipts`);
   return { receipt: found.wire.payload, events: await at.list(`/v1/tasks/${task}/events`) };
 }
@@ -92,7 +103,8 @@ async function checkReceipts(near: Gateway, far: Gateway | undefined, receipt: R
   if (!far || named.length === 0) return faults;
   const others: Receipt[] = [];
   for (const { task_id } of named)
-    for (const each of await far.list(`/v1/tasks/${task_id}/receipts`)) others.push(each.wire.payload);
+    for (const each of await far.list(`/v1/tasks/${String(task_id).replace(/^run_/, 'task_')}/receipts`))
+      others.push(each.wire.payload);
   const keys = await keysOf(far);
   const trouble = (each: Receipt) => {
     const { valid, reason } = verifyReceipt(each, { keys });

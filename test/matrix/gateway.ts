@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { systemClock } from '../../src/core/clock.ts';
@@ -23,7 +24,9 @@ export interface Gateway {
   readonly url: string;
   /** The key of the person at its doors. */
   readonly token: string;
-  /** The same for the runs API. */
+  /** The key of an agent outside. */
+  readonly agentToken: string;
+  /** The person's key, as the runs API takes it. */
   readonly pair: string;
   readonly data: string;
   readonly config: string;
@@ -106,6 +109,8 @@ export async function startGateway(request: GatewayRequest): Promise<Gateway> {
   // A person who may answer questions about her own work, at every door.
   const actor = { id: 'ana', kind: 'person' as const, scopes: ['*', 'approvals:own'] };
   const { key: token } = await openApiKeys(data, systemClock).create({ name: 'ana', actor });
+  const agent = { id: 'teller', kind: 'agent' as const, scopes: ['*'] };
+  const { key: agentToken } = await openApiKeys(data, systemClock).create({ name: 'teller', actor: agent });
   const headers = { authorization: `Bearer ${token}`, ...VERSION };
   let read = 0;
 
@@ -139,6 +144,7 @@ export async function startGateway(request: GatewayRequest): Promise<Gateway> {
     dir,
     url,
     token,
+    agentToken,
     pair: token.replace(/^(tbk_[0-9a-f]+)_/, '$1:'),
     data,
     config,
@@ -154,7 +160,12 @@ export async function startGateway(request: GatewayRequest): Promise<Gateway> {
     async rules(rules) {
       const before = await loaded();
       writeRules(rules);
-      await eventually(async () => (await loaded()) > before, `${name} to decide by new rules`);
+      const later = async () => {
+        // Opening the log costs more than waiting for a moment.
+        await pause(150);
+        return (await loaded()) > before;
+      };
+      await eventually(later, `${name} to decide by new rules`, { timeoutMs: 60_000 });
     },
     get: (path) => call(path),
     post: (path, body) => call(path, { method: 'POST', body: JSON.stringify(body) }),
@@ -174,5 +185,5 @@ export async function overAt(near: Gateway, id: string): Promise<string> {
     const { status } = await near.get(`/v1/tasks/${id}`);
     return isTerminal(status) ? String(status) : undefined;
   };
-  return await eventually(look, `${id} to be over`);
+  return await eventually(look, `${id} to be over`, { timeoutMs: 60_000 });
 }

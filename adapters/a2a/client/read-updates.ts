@@ -192,8 +192,9 @@ export function createUpdateReader({ taskId, peer, address, deltas }: UpdateRead
   }
 
   function learn(metadata: Record<string, unknown> | undefined): void {
-    const { receiptId, receiptHash, issuer, keyId } = (metadata?.[EXTENSIONS.record] ?? {}) as JsonObject;
-    receipt = claimedReceipt({ receipt_id: receiptId, receipt_hash: receiptHash, issuer, key_id: keyId }) ?? receipt;
+    const { receiptId, receiptHash, issuer, keyId, holds } = (metadata?.[EXTENSIONS.record] ?? {}) as JsonObject;
+    const said = { receipt_id: receiptId, receipt_hash: receiptHash, issuer, key_id: keyId, holds };
+    receipt = claimedReceipt(said) ?? receipt;
   }
 
   return {

@@ -18,6 +18,7 @@ import {
   type Sink,
   type Work,
 } from '../../../src/index.ts';
+import { createCarried } from '../../../src/transport/outbound/carried.ts';
 import { proofOf } from '../../../src/transport/outbound/remote-work.ts';
 import { within } from '../../../src/transport/sse/silence.ts';
 import { wireMessage } from '../translate.ts';
@@ -56,7 +57,9 @@ const REPORTED_ONLY = 'what the peer did inside: only its own report is known';
 const LOST = 'some of what the peer did: it could not be asked about it again';
 
 export async function hand(run: RunDeps): Promise<End> {
-  const { settings, connection, work, sink, signal, deps, hooks } = run;
+  const { settings, connection, work, signal, deps, hooks } = run;
+  const carried = createCarried(run.sink);
+  const { sink } = carried;
   const { client } = connection;
   const reader = createUpdateReader({
     taskId: work.task.id,
@@ -66,7 +69,7 @@ export async function hand(run: RunDeps): Promise<End> {
   });
   const over = new AbortController();
   const waiting = createWaiting({ settings, deps, connection, hooks, taskId: work.task.id });
-  const activity = createActivityRecord(run, reader, over.signal);
+  const activity = createActivityRecord({ ...run, sink }, reader, over.signal);
   const files = new Set<string>();
   let accepted = false;
   let reached = performance.now();
@@ -269,7 +272,7 @@ export async function hand(run: RunDeps): Promise<End> {
   }
 
   const waitingPeer = createWaitingPeer({
-    run,
+    run: { ...run, sink },
     reader,
     activity,
     over: over.signal,
@@ -323,11 +326,13 @@ export async function hand(run: RunDeps): Promise<End> {
       end.state === 'COMPLETED' ? 'completed' : end.failure?.code === REJECTED_CODE ? 'rejected' : 'failed',
       proof,
     );
-    return { ...end, not_reported: activity.lost ? [REPORTED_ONLY, LOST] : [REPORTED_ONLY] };
+    const loss = [...carried.loss(reader.receipt?.holds)];
+    return { ...end, not_reported: activity.lost ? [REPORTED_ONLY, LOST] : [REPORTED_ONLY], loss };
   } catch (cause) {
     if (signal.aborted) {
       if (!isLeaving(signal)) await lastWord(reference);
-      return { state: 'CANCELED', summary: 'stopped while the peer was at work' };
+      const loss = [...carried.loss(reader.receipt?.holds)];
+      return { state: 'CANCELED', summary: 'stopped while the peer was at work', loss };
     }
     const elsewhere = run.elsewhere && !accepted;
     if (elsewhere && cause instanceof NotKnown) throw cause;

@@ -139,8 +139,8 @@ export function createReader({ bridge, agent, settings, base }: ReaderDeps): Rea
       const record = task.metadata?.[EXTENSIONS.record] as { receiptId?: string } | undefined;
       const known = record?.receiptId && (await receiptReference(bridge, actor, record.receiptId));
       if (!known) return task;
-      const { receipt_hash: receiptHash, issuer, key_id: keyId } = known;
-      const metadata = { ...task.metadata, [EXTENSIONS.record]: { ...record, receiptHash, issuer, keyId } };
+      const { receipt_hash: receiptHash, issuer, key_id: keyId, holds } = known;
+      const metadata = { ...task.metadata, [EXTENSIONS.record]: { ...record, receiptHash, issuer, keyId, holds } };
       return { ...task, metadata };
     },
     async settle(actor, taskId, projection, signal, written = []) {

@@ -5,7 +5,7 @@
 
 import { MODE_TIERS, planStatus, UNKNOWN_UPDATE } from '../../../mappings/acp.ts';
 import { AGENT_EVENT, harnRow } from '../../../mappings/acp-harn.ts';
-import type { EventKind, Fact, Json, JsonObject } from '../../../src/index.ts';
+import type { EventKind, Fact, Json, JsonObject, Loss } from '../../../src/index.ts';
 import { asText, beginning, eventKind, vendorEvent } from '../../../src/index.ts';
 import { fromBlock } from '../content.ts';
 import { normalised, visibleText } from '../harn.ts';
@@ -61,6 +61,12 @@ interface Writing {
   text: string;
 }
 
+/** Doors of other protocols have no word for a text with an address inside a message. */
+const EMBEDDED: Loss = {
+  aspect: 'files',
+  why: 'the agent put the text of a file into its message; it is no file of its own',
+};
+
 export function createUpdateReader(options: UpdateReaderOptions): UpdateReader {
   const { taskId, thoughts } = options;
   const calls = createCalls(options);
@@ -83,10 +89,10 @@ export function createUpdateReader(options: UpdateReaderOptions): UpdateReader {
     return [said(open.id, open.wire, [{ type: 'text', text: open.text, visibility: 'public' }])];
   }
 
-  function said(id: string, wire: string | undefined, parts: readonly Json[]): Fact {
+  function said(id: string, wire: string | undefined, parts: readonly Json[], loss?: Loss): Fact {
     const acp = compact({ agent: options.agent, session_id: options.sessionId, message_id: wire });
     const message = { id, object: 'message', role: 'assistant', parts, metadata: { acp } };
-    return { event: 'agent.message', payload: { message: message } };
+    return { event: 'agent.message', payload: { message: message, ...(loss && { loss: [loss] }) } };
   }
 
   function begin(kind: string, wire: string | undefined): Writing {
@@ -127,7 +133,7 @@ export function createUpdateReader(options: UpdateReaderOptions): UpdateReader {
     if ('file' in from) {
       return [{ file: from.file, fact: (artifactId) => said(id, wire, [from.part(artifactId)]) }];
     }
-    return [said(id, wire, [from.part])];
+    return [said(id, wire, [from.part], block.type === 'resource' ? EMBEDDED : undefined)];
   }
 
   function reported(

@@ -12,6 +12,7 @@ import {
   Fault,
   type Json,
   type JsonObject,
+  type Loss,
   type Sink,
   vendorEvent,
   type Work,
@@ -161,7 +162,8 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
         async (cause) => {
           if (!(cause instanceof RpcError)) throw cause;
           const { summary } = await finishSteps(null);
-          return { end: { ...toCoreFailure(cause, signal.aborted), ...(summary && { summary }) } };
+          const end = toCoreFailure(cause, signal.aborted);
+          return { end: { ...end, ...(summary && { summary }), loss: [...(end.loss ?? []), ...unmetered(null)] } };
         },
       );
       turn.catch(() => {});
@@ -187,7 +189,11 @@ export async function runTask({ settings, deps, work, sink, signal, agentProcess
     const { summary } = await finishSteps(result);
     const end = toCoreEnd(result, summary);
     const unseen = requests.held ? [] : ['of what the agent did without asking, only its own report is known'];
-    return { ...end, not_reported: unseen };
+    return { ...end, not_reported: unseen, loss: unmetered(result) };
+  }
+
+  function unmetered(result: Json): Loss[] {
+    return reader.meter.total(result) ? [] : [{ aspect: 'usage', why: 'the agent reports neither tokens nor money' }];
   }
 
   /** After a cancel: the agent is asked to stop, and ended when it does not. */

@@ -1,5 +1,6 @@
 /** Follows one remote task from its submission to its end: records its events and has its questions answered. */
 import { anySignal, asText, type End, Fault, type JsonObject, type Sink, type Work } from '../../../src/index.ts';
+import { createCarried } from '../../../src/transport/outbound/carried.ts';
 import { isPassing, segment } from '../../../src/transport/outbound/remote.ts';
 import { type RemoteDecision, remoteDecided } from '../../../src/transport/outbound/remote-decisions.ts';
 import { createWonder, handOver, REPORTED_ONLY, whenStopped } from '../../../src/transport/outbound/remote-work.ts';
@@ -31,7 +32,9 @@ export interface FollowContext {
 const LOST = 'some events of the remote were no longer kept when we came for them';
 
 export async function follow(context: FollowContext, submitted: RemoteTask): Promise<End> {
-  const { settings, remote, deps, work, sink, signal, pause } = context;
+  const { settings, remote, deps, work, signal, pause } = context;
+  const carried = createCarried(context.sink);
+  const { sink } = carried;
   const reference = await work.reference?.('harn');
   const over = new AbortController();
   const reader = createUpdateReader(work.task);
@@ -140,7 +143,7 @@ export async function follow(context: FollowContext, submitted: RemoteTask): Pro
   const { name, cancelMs } = settings;
   const stopping = whenStopped({ name, cancelMs, signal, over, log: deps.log, cancel });
   try {
-    return await handOver({ name, taskId: submitted.id, host: remote.base.host, sink, signal, reference }, finish);
+    return await handOver({ name, taskId: submitted.id, host: remote.base.host, carried, signal, reference }, finish);
   } finally {
     stopping.close();
     over.abort();

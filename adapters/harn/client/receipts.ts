@@ -1,5 +1,6 @@
 /** A remote's receipt, checked the moment it arrives: shape, hash, signature, and that it is about the task we gave. */
 import { asText, type JsonObject, type Receipt, verifyReceipt } from '../../../src/index.ts';
+import { type Contents, contentsOf } from '../../../src/transport/outbound/carried.ts';
 import { Refusal, type Remote, segment } from '../../../src/transport/outbound/remote.ts';
 import type { RemoteReceipt } from '../../../src/transport/outbound/remote-work.ts';
 import type { RemoteTask } from './translate.ts';
@@ -7,9 +8,9 @@ import { readList } from './watch.ts';
 
 /** As it stands in our receipt. */
 export function toRemoteReceipt(checked: CheckedReceipt): RemoteReceipt {
-  const { receipt_id, receipt_hash, issuer, key_ids, valid, reason } = checked;
+  const { receipt_id, receipt_hash, issuer, key_ids, valid, reason, holds } = checked;
   const key_id = key_ids?.[0];
-  return { receipt_id, receipt_hash, issuer, key_id, checked: valid ? 'valid' : 'invalid', reason };
+  return { receipt_id, receipt_hash, issuer, key_id, checked: valid ? 'valid' : 'invalid', reason, holds };
 }
 
 export type CheckedReceipt = {
@@ -20,6 +21,7 @@ export type CheckedReceipt = {
   readonly receipt_hash?: string;
   readonly issuer?: string;
   readonly key_ids?: readonly string[];
+  readonly holds?: Contents;
 };
 
 const KEYS_PATH = '/.well-known/harn-receipt-keys.json';
@@ -38,7 +40,8 @@ export async function checkReceipt(remote: Remote, task: RemoteTask): Promise<Ch
   const { valid, reason } = verifyReceipt(document, { keys: keys as never });
   if (!valid) return { receipt_id: id, valid, reason: reason ?? 'invalid', ...about(document) };
   const trouble = mismatch(document, id, task);
-  return { receipt_id: id, valid: !trouble, ...(trouble && { reason: trouble }), ...about(document) };
+  const holds = contentsOf(document);
+  return { receipt_id: id, valid: !trouble, ...(trouble && { reason: trouble }), ...about(document), holds };
 }
 
 /** A valid receipt of another task proves nothing about this one. */

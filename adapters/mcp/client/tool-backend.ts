@@ -8,11 +8,13 @@ import {
   asFault,
   asText,
   type Deps,
+  type Effect,
   Fault,
   isObject,
   type Json,
   type JsonObject,
   type ToolBackend,
+  type ToolResult,
 } from '../../../src/index.ts';
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import { outgoingTrace } from '../../../src/transport/outbound/trace-context.ts';
@@ -340,7 +342,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
         transport.host === undefined ? undefined : { host: transport.host, purpose: `mcp tools/call ${tool}` };
       try {
         const outcome = await exchange('tools/call', params, context, signal);
-        const result = toToolResult(outcome, egress, name, about);
+        const result = withLoss(toToolResult(outcome, egress, name, about), action.effect);
         return taints(entry, settings) ? { taint: { server: name, what: tool }, ...result } : result;
       } catch (thrown) {
         const { kind, message, details } = asFault(thrown);
@@ -414,3 +416,13 @@ function toCallParams(params: JsonObject, tool: string, args: JsonObject): JsonO
 function taskSupport(tool: JsonObject | undefined): Json | undefined {
   return isObject(tool?.execution) ? tool.execution.taskSupport : undefined;
 }
+
+/** A result is text for a model: of a call that changes something, it does not say what. */
+function withLoss(result: ToolResult, effect: Effect): ToolResult {
+  if (result.status !== 'ok' || result.remote || !CHANGING.has(effect)) return result;
+  return {
+    ...result,
+    loss: [{ aspect: 'effects', why: 'the result of the server does not say what the call changed' }],
+  };
+}
+const CHANGING: ReadonlySet<Effect> = new Set(['write', 'delete', 'send', 'publish', 'pay']);

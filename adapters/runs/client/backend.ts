@@ -16,6 +16,7 @@ import {
   type Sink,
   type Work,
 } from '../../../src/index.ts';
+import { createCarried } from '../../../src/transport/outbound/carried.ts';
 import { createRemote, isPassing, Refusal, type Remote, segment } from '../../../src/transport/outbound/remote.ts';
 import { remoteDecided } from '../../../src/transport/outbound/remote-decisions.ts';
 import {
@@ -63,7 +64,9 @@ interface FollowContext {
 const LEFT_OUT = 'some events of the remote could not be had';
 
 async function follow(context: FollowContext, runId: string): Promise<End> {
-  const { settings, remote, deps, work, sink, signal } = context;
+  const { settings, remote, deps, work, signal } = context;
+  const carried = createCarried(context.sink);
+  const { sink } = carried;
   const over = new AbortController();
   const path = `/v1/runs/${segment(runId)}`;
   const reader = createUpdateReader(work.task.id);
@@ -201,7 +204,7 @@ async function follow(context: FollowContext, runId: string): Promise<End> {
   const { name, cancelMs } = settings;
   const stopping = whenStopped({ name, cancelMs, signal, over, log: deps.log, cancel });
   try {
-    return await handOver({ name, taskId: runId, host: remote.base.host, sink, signal, reference }, finish);
+    return await handOver({ name, taskId: runId, host: remote.base.host, carried, signal, reference }, finish);
   } finally {
     stopping.close();
     over.abort();

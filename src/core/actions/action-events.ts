@@ -7,7 +7,7 @@ import type { Artifact, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { visibleLine } from '../../model/values/visible-text.ts';
 import { inTask } from '../tasks/lifecycle.ts';
-import { decidedEvent } from './gate.ts';
+import { CANNOT_MODIFY, decidedEvent } from './gate.ts';
 
 /** Arguments as requested and as rewritten, without secrets; values too long for an event are in the artifacts. */
 export interface Shown {
@@ -165,6 +165,7 @@ export function endEvents(
     ...(result.error && { error: result.error }),
     ...(call.code && { code: call.code }),
     outcome: outcomeOfEnd(event, { status, code: call.code }),
+    ...(result.loss && { loss: result.loss }),
   };
   events.push({ event, payload, ...at, ...(result.ext && { ext: result.ext }) });
   return events;
@@ -194,7 +195,7 @@ export function asExecutable(decision: Decision, { takesArguments }: { readonly 
   return {
     ...decision,
     verdict: 'block',
-    code: 'cannot_modify',
+    code: CANNOT_MODIFY,
     reason: `${decision.reason} (the rule rewrites the arguments, which cannot be carried back to this agent)`,
   };
 }

@@ -5,6 +5,7 @@
 
 import type { Action, Actor, Decision } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
+import type { Loss } from '../../model/loss.ts';
 import type { DecidedPayload } from '../../model/payloads.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { isObject } from '../../model/values/is-object.ts';
@@ -122,9 +123,22 @@ function isDuration(ms: unknown): boolean {
 const LONGEST_MS = 100 * 365 * 24 * 3600 * 1000;
 
 /** The decision as recorded: enough to put the same act to another policy later. */
+/** A rule rewrites arguments that cannot be handed back to the asker. */
+export const CANNOT_MODIFY = 'cannot_modify';
+const NOT_REWRITTEN = [
+  {
+    aspect: 'arguments',
+    why: 'the rule rewrites the arguments, and the protocol of this agent carries only a yes or a no',
+  },
+] as const satisfies readonly Loss[];
+
 export function decidedEvent(action: Action, decision: Decision): EventDraft {
   const { actor, workspace_id, session_id, task_id } = action;
-  const payload: DecidedPayload = { action: recorded(action), decision };
+  const payload: DecidedPayload = {
+    action: recorded(action),
+    decision,
+    ...(decision.code === CANNOT_MODIFY && { loss: NOT_REWRITTEN }),
+  };
   return {
     event: 'vendor.tollbridge.decided',
     resource: task_id ? { object: 'task', id: task_id } : { object: 'session', id: session_id ?? workspace_id },

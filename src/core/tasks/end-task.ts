@@ -211,6 +211,7 @@ export function createEndings(deps: EndingsDeps): Endings {
       more: {
         outcome: outcome,
         ...(end.not_reported && { not_reported: end.not_reported }),
+        ...(end.loss && end.loss.length > 0 && { loss: end.loss }),
         ...(options.stillRunning && { still_running: true }),
         ...(run?.holds && { released: run.holds }),
       },

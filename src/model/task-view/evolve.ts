@@ -5,6 +5,7 @@
 
 import type { AskRecord } from '../asks.ts';
 import type { CoreEvent } from '../events.ts';
+import { lossIn } from '../loss.ts';
 import type { Artifact, Message, Outcome, Task } from '../resources.ts';
 import type { JsonObject } from '../schema.ts';
 import { asText } from '../values/as-text.ts';
@@ -27,7 +28,6 @@ const transition: Reducer = (view, { task }) => {
 const end: Reducer = (view, payload, event) => {
   transition(view, payload, event);
   if (isObject(payload.outcome)) view.outcome = payload.outcome as unknown as Outcome;
-  if (Array.isArray(payload.not_reported)) view.loss = payload.not_reported.map(asText);
 };
 
 const whole: Reducer = (view, payload) => {
@@ -177,6 +177,7 @@ export function evolve(view: TaskView, event: CoreEvent): TaskView {
   if (view.finished) forget(view, view.finished);
   const reduce = own(REDUCERS as Readonly<Record<string, Reducer>>, event.event);
   reduce?.(view, event.payload, event);
+  if (view.kept === 'all') for (const loss of lossIn(event.payload)) view.loss.push({ ...loss, event: event.id });
   view.cursor = event.id;
   return view;
 }

@@ -6,6 +6,7 @@ import type { Usage } from '../actions.ts';
 import type { AskRecord } from '../asks.ts';
 import type { CallOutcome } from '../call-outcomes.ts';
 import type { Cursor } from '../events.ts';
+import type { Loss } from '../loss.ts';
 import type { Artifact, Message, Outcome, Part, Task } from '../resources.ts';
 import type { Json, JsonObject } from '../schema.ts';
 
@@ -72,8 +73,8 @@ export interface TaskView {
   /** Sums of what was reported; an absent member was never reported. */
   usage: Pick<Usage, 'usd_micros' | 'input_tokens' | 'output_tokens'>;
   outcome: Outcome | undefined;
-  /** What the account of this task is known to lack. */
-  loss: readonly string[];
+  /** What the account of this task is known to lack, and the event that says so. */
+  readonly loss: (Loss & { readonly event: Cursor })[];
   /** The message that the last event made whole, or the call that it ended. */
   finished: MessageView | CallView | undefined;
 }

@@ -7,6 +7,7 @@ import type { Receipt } from '../../model/receipt.ts';
 import type { ReceiptResource } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import type { Bridge, Row } from '../../ports/index.ts';
+import { contentsOf } from './carried.ts';
 
 /** For a task the actor is known to own. Undefined when the receipt is not visible to it. */
 export async function receiptReference(
@@ -17,12 +18,15 @@ export async function receiptReference(
   // The owner of the work may know which receipt accounts for it, without the scope to read it.
   const owner = { ...actor, scopes: ['receipts:read'] };
   const found = await bridge.view<ReceiptResource & Row>(owner, 'receipt', receiptId).catch(() => undefined);
-  const { chain, issuer } = ((found?.wire as JsonObject | undefined)?.payload ?? {}) as Partial<Receipt>;
+  const receipt = ((found?.wire as JsonObject | undefined)?.payload ?? {}) as Partial<Receipt>;
+  const { chain, issuer } = receipt;
   if (!chain || !issuer) return undefined;
   return {
     receipt_id: receiptId,
     receipt_hash: chain.receipt_hash,
     issuer: issuer.id,
     ...(issuer.public_key_id && { key_id: issuer.public_key_id }),
+    // Only counts: the client learns whether the protocol between us carried all of it.
+    holds: { ...contentsOf(receipt as Receipt) },
   };
 }

@@ -7,6 +7,7 @@ import { Fault } from '../../model/faults.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { type Static, Type } from '../../model/type.ts';
 import type { CallerReference, Logger, Sink } from '../../ports/index.ts';
+import { type Carried, type Contents, statedContents } from './carried.ts';
 
 /** For `not_reported`: an account of a remote's work is never complete. */
 export const REPORTED_ONLY = 'work done by a remote: only its own report is known';
@@ -52,7 +53,7 @@ export interface HandedOver {
   readonly name: string;
   readonly taskId: string;
   readonly host: string;
-  readonly sink: Sink;
+  readonly carried: Carried;
   readonly signal: AbortSignal;
   /** The reference to us that the remote was sent, and over which protocol. */
   readonly reference: CallerReference | undefined;
@@ -66,12 +67,14 @@ export interface RemoteReceipt {
   readonly key_id?: string | undefined;
   readonly checked: 'valid' | 'invalid' | 'claimed';
   readonly reason?: string | undefined;
+  /** How much of what it holds. */
+  readonly holds?: Contents | undefined;
 }
 
 /** The link from our receipt to the remote's. Empty for a remote without receipts. */
 export function proofOf(receipt: RemoteReceipt | undefined, reference: CallerReference | undefined): JsonObject {
   if (!receipt) return {};
-  const { receipt_id, ...about } = receipt;
+  const { receipt_id, holds: _, ...about } = receipt;
   const { event_id, event_hash, protocol = 'unknown' } = reference ?? {};
   const said = Object.entries(about).filter(([, value]) => value !== undefined) as [string, string][];
   const announced = event_id && event_hash ? { announced: { event_id, event_hash } } : {};
@@ -80,7 +83,7 @@ export function proofOf(receipt: RemoteReceipt | undefined, reference: CallerRef
 
 /** A receipt the remote claims to have, not verified here. */
 export function claimedReceipt(said: unknown): RemoteReceipt | undefined {
-  const { receipt_id, receipt_hash, issuer, key_id } = (said ?? {}) as Readonly<Record<string, unknown>>;
+  const { receipt_id, receipt_hash, issuer, key_id, holds } = (said ?? {}) as Readonly<Record<string, unknown>>;
   const word = (value: unknown) =>
     typeof value === 'string' && value !== '' && value.length <= 200 ? value : undefined;
   const id = word(receipt_id);
@@ -91,6 +94,7 @@ export function claimedReceipt(said: unknown): RemoteReceipt | undefined {
     issuer: word(issuer),
     key_id: word(key_id),
     checked: 'claimed',
+    holds: statedContents(holds),
   };
 }
 
@@ -99,9 +103,10 @@ export function claimedReceipt(said: unknown): RemoteReceipt | undefined {
  * receipt.
  */
 export async function handOver(
-  { name, taskId, host, sink, signal, reference }: HandedOver,
+  { name, taskId, host, carried, signal, reference }: HandedOver,
   finish: () => Promise<{ readonly end: End; readonly receipt?: RemoteReceipt | undefined }>,
 ): Promise<End> {
+  const { sink } = carried;
   const handoff = (status: string, more: JsonObject = {}) =>
     sink.emit({ event: 'agent.handoff', payload: { target_agent: name, task_id: taskId, status, ...more } });
   try {
@@ -110,7 +115,7 @@ export async function handOver(
     await sink.emit({ event: 'vendor.tollbridge.side_effect', payload });
     const { end, receipt } = await finish();
     await handoff(end.state === 'COMPLETED' ? 'completed' : 'failed', proofOf(receipt, reference));
-    return end;
+    return { ...end, loss: [...carried.loss(receipt?.holds)] };
   } catch (cause) {
     if (!signal.aborted) {
       await handoff('failed');

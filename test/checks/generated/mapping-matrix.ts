@@ -1,5 +1,5 @@
 /**
- * The cross-protocol matrix, from nothing but the tables: which word of ours is which word of theirs. `npm run matrix` writes it to
+ * The cross-protocol matrix, from nothing but the tables: which word of ours is which word of theirs, and what is declared of each cell. `npm run matrix` writes it to
  * `mappings/MATRIX.md`; a test holds the two together.
  */
 import { writeFile } from 'node:fs/promises';
@@ -15,6 +15,7 @@ import type { Row } from '../../../mappings/row.ts';
 import * as runs from '../../../mappings/runs.ts';
 import { FAULT_KINDS } from '../../../src/model/faults.ts';
 import { TASK_STATES } from '../../../src/model/words.ts';
+import { liveMatrix } from './live-matrix.ts';
 
 type Cell = (word: string) => readonly string[];
 interface Column {
@@ -100,7 +101,8 @@ ${grid('task', TASK_STATES, STATES)}
 ${grid('event', events(), EVENTS)}
 ## What can go wrong
 
-${grid('fault', FAULT_KINDS, FAULTS)}`;
+${grid('fault', FAULT_KINDS, FAULTS)}
+${liveMatrix()}`;
 }
 
 function grid(title: string, words: readonly string[], columns: readonly Column[]): string {

@@ -126,7 +126,11 @@ function editor(title: string, connect: Connect): DoorClient {
           const { result, error } = await turn;
           const text = () =>
             chunks()
-              .map(({ text = '' }: Loose) => text)
+              // A text that an agent put into its message with an address; files of the gateway are no words.
+              .map(
+                ({ text, resource, _meta }: Loose) =>
+                  text ?? (_meta?.tollbridge?.artifactId ? '' : resource?.text) ?? '',
+              )
               .join('');
           if (result && !result.stopReason) {
             // After a resume there is no turn to wait for: the session says when its work is over.

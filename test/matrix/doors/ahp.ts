@@ -32,7 +32,7 @@ export const ahp: DoorClient = {
       const params = { event_type, session_id, agent_id: 'teller', timestamp, depth: 0, payload };
       const answer = await fetch(`${near.url}/ahp`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${near.token}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${near.agentToken}`, 'content-type': 'application/json' },
         body: JSON.stringify({ jsonrpc: '2.0', ...(asks && { id: `a${count}` }), method: 'ahp/event', params }),
       });
       const text = await answer.text();

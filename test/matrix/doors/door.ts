@@ -89,7 +89,8 @@ export function createInbox<T>() {
   };
 }
 
-const TIMEOUT_MS = 20_000;
+/** Longer than a gateway takes to start on a busy machine. */
+const TIMEOUT_MS = 60_000;
 
 function tail(frames: readonly unknown[]): string {
   return `it had ${frames.length} frames, the last of them ${JSON.stringify(frames.slice(-3)).slice(0, 600)}`;

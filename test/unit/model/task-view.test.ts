@@ -62,7 +62,7 @@ test('the state is that of the last transition, and the end brings outcome, fail
   ]);
   expect(view.task).toMatchObject({ status: 'FAILED', failure: { code: 'agent_failed' } });
   expect(view.outcome).toEqual({ summary: 'cut short' });
-  expect(view.loss).toEqual(['what the peer did']);
+  expect(view.loss).toMatchObject([{ aspect: 'report', why: 'what the peer did' }]);
 });
 
 test('a message has its pieces while it is written, and then its own parts', () => {

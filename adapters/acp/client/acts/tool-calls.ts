@@ -5,7 +5,7 @@
 
 import { toolStatus } from '../../../../mappings/acp.ts';
 import { CANCELLED_CATEGORY, DENIED_CATEGORY } from '../../../../mappings/acp-harn.ts';
-import type { Fact, Json, JsonObject } from '../../../../src/index.ts';
+import type { Fact, Json, JsonObject, Loss } from '../../../../src/index.ts';
 import { asText } from '../../../../src/index.ts';
 import { toolFields } from '../../harn.ts';
 import { listOf, textOf, within } from '../../shapes.ts';
@@ -124,7 +124,7 @@ export function createCalls({ cwd }: { readonly cwd: string }): Calls {
       });
       const done: Fact = {
         event: 'tool.completed',
-        payload: { ...base, status: 'ok', output, ...about(update) },
+        payload: { ...base, status: 'ok', output, ...about(update), ...lossOf(call, effects.length > 0) },
         ...updateFact(update),
       };
       const reported = effects.map((effect): Fact => {
@@ -219,3 +219,11 @@ function about(update: JsonObject): JsonObject {
   const { error: _error, errorCategory: _category, ...fields } = toolFields(update);
   return Object.keys(fields).length > 0 ? { harn: fields } : {};
 }
+
+/** Of an act that it asked for, an agent reports the result; what it changed is known only where it shows a diff. */
+function lossOf({ asked, reported }: Open, shown: boolean): { loss?: Loss[] } {
+  const diff = listOf(reported.content).some((each) => within(each, 'type') === 'diff');
+  if (!asked || shown || diff || HARMLESS.has(effectOfCall(reported))) return {};
+  return { loss: [{ aspect: 'effects', why: 'the agent ran the call itself and does not say what it changed' }] };
+}
+const HARMLESS: ReadonlySet<string> = new Set(['read', 'none']);

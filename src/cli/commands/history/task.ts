@@ -5,8 +5,10 @@
 
 import type { AskRecord } from '../../../model/asks.ts';
 import type { CoreEvent } from '../../../model/events.ts';
+import { type Loss, lossIn } from '../../../model/loss.ts';
 import type { Receipt } from '../../../model/receipt.ts';
 import type { Task } from '../../../model/resources.ts';
+import type { JsonObject } from '../../../model/schema.ts';
 import { asText } from '../../../model/values/as-text.ts';
 import { isTerminal } from '../../../model/words.ts';
 import type { Row, Store } from '../../../ports/index.ts';
@@ -26,12 +28,13 @@ export async function showTask(id: string, options: CommonOptions & { readonly j
     const asks = await asksOf(store, task.id);
     const proof = await proofOf(openLog, task.id);
     if (options.json) {
-      const whole = { task, events, asks, receipt: proof?.receipt ?? null, verification: proof?.report ?? null };
+      const [receipt, verification] = [proof?.receipt ?? null, proof?.report ?? null];
+      const whole = { task, events, asks, loss: lossesIn(events), receipt, verification };
       process.stdout.write(`${JSON.stringify(whole)}\n`);
       return;
     }
     const asked = questions(asks, calledAgain(options));
-    const lines = [...heading(task), '', ...story(events), '', ...asked, ...proven(task, proof)];
+    const lines = [...heading(task), '', ...story(events), '', ...asked, ...losses(events), ...proven(task, proof)];
     process.stdout.write(terminalText(`${lines.join('\n')}\n`));
   });
 }
@@ -75,6 +78,20 @@ function questions(asks: readonly AskRecord[], again: string): readonly string[]
       ? `  answer:  none yet; ${again} approve ${ask.id}`
       : `  answer:  ${ask.state}${ask.answered_by ? ` by ${ask.answered_by} at ${ask.answered_at}` : ''}`,
   ]);
+}
+
+/** What translations could not carry, with the event that says so. */
+function lossesIn(events: readonly CoreEvent[]): readonly (Loss & { readonly event_id: string })[] {
+  return events.flatMap(({ id, payload }) => lossIn(payload as JsonObject).map((loss) => ({ event_id: id, ...loss })));
+}
+
+function losses(events: readonly CoreEvent[]): readonly string[] {
+  const found = lossesIn(events);
+  if (found.length === 0) return [];
+  const lines = found.map(
+    ({ event_id, aspect, why }) => `  #${eventNumber(event_id)} ${brief(aspect)}: ${brief(why, 300)}`,
+  );
+  return ['could not be carried:', ...lines];
 }
 
 /** Outcomes of its calls, counted from the receipt. */

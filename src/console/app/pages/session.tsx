@@ -1,6 +1,8 @@
 /** One session: what happened in it as nested spans on a common time line, the conversation, its files, and every event. */
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import { fileDiff } from '../../../inbox/file-diff.ts';
+import { lossIn } from '../../../model/loss.ts';
+import type { JsonObject } from '../../../model/schema.ts';
 import { all, call, textAt } from '../api.ts';
 import { writtenFiles } from '../file-changes.ts';
 import { go, Link, withQuery } from '../router.tsx';
@@ -56,6 +58,7 @@ export function SessionPage({ id, query }: { readonly id: string; readonly query
         Session <span class="mono">{id}</span>
       </Title>
       <Trouble thrown={error} />
+      <Losses events={events.list} show={(event) => show({ open: event })} />
       <div class="tabs">
         {TABS.map((name) => (
           <Link key={name} to={`/sessions/${id}?view=${name}`} current={tab === name}>
@@ -326,6 +329,30 @@ function ArtifactBlock({ artifact, before }: { readonly artifact: Artifact; read
         value?.now && <Block text={value.now} />
       )}
     </div>
+  );
+}
+
+/** What translations could not carry of the work, each with the event that says so. */
+function Losses({ events, show }: { readonly events: readonly LogEvent[]; readonly show: (event: string) => void }) {
+  const found = useMemo(
+    () => events.flatMap(({ id, payload }) => lossIn(payload as JsonObject).map((loss) => ({ id, ...loss }))),
+    [events.length],
+  );
+  if (found.length === 0) return null;
+  return (
+    <details class="losses">
+      <summary>Could not be carried: {[...new Set(found.map(({ aspect }) => aspect))].join(', ')}</summary>
+      <ul>
+        {found.map(({ id, aspect, why }, at) => (
+          <li key={`${id} ${at}`}>
+            <button type="button" class="link" onClick={() => show(id)}>
+              {aspect}
+            </button>{' '}
+            {why}
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 
