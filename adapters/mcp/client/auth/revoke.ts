@@ -1,5 +1,6 @@
 /** Asks the authorization server that issued tokens to revoke them (RFC 7009), so that a copy of them is worth nothing either. */
 import { discoverAuthorizationServerMetadata } from '@modelcontextprotocol/client';
+import { own } from '../../../../src/index.ts';
 import { createOrigins } from './origins.ts';
 import type { Kept } from './sign-in.ts';
 
@@ -14,7 +15,7 @@ export async function revoke(
   const origins = createOrigins({ server, pinned: async () => issuer, person: false });
   const metadata = await discoverAuthorizationServerMetadata(issuer, { fetchFn: origins.fetch });
   const { revocation_endpoint: endpoint } = (metadata ?? {}) as { revocation_endpoint?: unknown };
-  const client = clientId ?? clients?.[issuer]?.client_id;
+  const client = clientId ?? own(clients ?? {}, issuer)?.client_id;
   if (typeof endpoint !== 'string' || client === undefined) return false;
   const held = [
     ['refresh_token', tokens.refresh_token],
