@@ -5,7 +5,7 @@
  * with a session of its own at the server gets that session's lists. A list in several pages is not kept: its cursors belong to one session.
  */
 import { CHANGES } from '../../../mappings/mcp.ts';
-import { type Clock, isObject, type JsonObject, LruMap } from '../../../src/index.ts';
+import { type Clock, isObject, type JsonObject, LruMap, own } from '../../../src/index.ts';
 import type { FrameOutcome } from '../frames.ts';
 import type { McpRequestContext } from '../request-context.ts';
 import type { Eras } from './eras.ts';
@@ -60,11 +60,11 @@ export function createKnownLists({ eras, legacy, clock }: KnownListsDeps): Known
   }
 
   function find(keys: readonly string[], context: McpRequestContext): FrameOutcome | undefined {
-    const own = legacy.keyOf(context);
-    const hasOwn = legacy.any(own)?.key === own;
+    const session = legacy.keyOf(context);
+    const isOpen = legacy.any(session)?.key === session;
     for (const key of keys) {
       const entry = kept.get(key);
-      if (entry && entry.until > now() && (!hasOwn || entry.source === own)) return entry.outcome;
+      if (entry && entry.until > now() && (!isOpen || entry.source === session)) return entry.outcome;
     }
     return undefined;
   }
@@ -77,7 +77,7 @@ export function createKnownLists({ eras, legacy, clock }: KnownListsDeps): Known
   ): Promise<{ readonly source: string; readonly ms: number }> {
     if ((await eras.of(context)) === 'modern') {
       const stated = typeof result.ttlMs === 'number' ? result.ttlMs : 0;
-      return { source: MODERN_SOURCE, ms: granted[wish] === true ? LONGEST_MS : Math.min(stated, LONGEST_MS) };
+      return { source: MODERN_SOURCE, ms: own(granted, wish) === true ? LONGEST_MS : Math.min(stated, LONGEST_MS) };
     }
     const source = legacy.keyOf(context);
     const session = legacy.any(source);
