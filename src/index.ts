@@ -45,7 +45,6 @@ export {
   withMembers,
 } from './model/events.ts';
 export { asFault, FAULT_KINDS, Fault, type FaultKind, fieldName } from './model/faults.ts';
-export { LOSS_ASPECTS, type Loss, type LossAspect, lossIn } from './model/loss.ts';
 export type * from './model/payloads.ts';
 export { Receipt } from './model/receipt.ts';
 export {
@@ -106,6 +105,7 @@ export { check, validator } from './model/validate.ts';
 export { asText, beginning } from './model/values/as-text.ts';
 export { everyRow } from './model/values/every-row.ts';
 export { isObject } from './model/values/is-object.ts';
+export { LOSS_ASPECTS, type Loss, type LossAspect, lossIn } from './model/values/loss.ts';
 export { LruMap } from './model/values/lru-map.ts';
 export { mostOf } from './model/values/most-of.ts';
 export { own } from './model/values/own.ts';

@@ -1,11 +1,11 @@
 /** An act, the decision about it, and its result; and the actor who proposes it. */
 
 import type { ActFacts } from './act-facts.ts';
-import type { Loss } from './loss.ts';
 import type { RemoteDecidedPayload } from './payloads.ts';
 import type { Persona, Quota } from './resources.ts';
 import { ClosedWord, type Json, type JsonObject, MaybeText, type Open, OpenObject, Texts } from './schema.ts';
 import { type Static, Type } from './type.ts';
+import type { Loss } from './values/loss.ts';
 import { type AutonomyTier, type Effect, type Evidence, VERDICTS } from './words.ts';
 
 const { Number: Amount, Object: Shape, Optional, String: Text } = Type;

@@ -2,7 +2,6 @@
 
 import { ACTION_KINDS, type Actor } from './actions.ts';
 import type { VendorKind } from './events.ts';
-import { LossShape } from './loss.ts';
 import type { EventKind, RedactionMark } from './payloads.ts';
 import { Failure, type Memory, MessageInput, Pointer, type Skill } from './resources.ts';
 import {
@@ -19,6 +18,7 @@ import {
   Timestamp,
 } from './schema.ts';
 import { type Static, type TProperties, Type } from './type.ts';
+import { LossShape } from './values/loss.ts';
 import {
   ARTIFACT_KINDS,
   AUTONOMY_TIERS,

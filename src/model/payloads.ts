@@ -5,7 +5,6 @@
 import { CallerOfCall, Decision, EffectShape, UsageShape } from './actions.ts';
 import { ASK_STATES, AskRecord } from './asks.ts';
 import { CALL_OUTCOMES } from './call-outcomes.ts';
-import { LossShape } from './loss.ts';
 import { Artifact, Branch, Failure, Message, Outcome, Pointer, Session, Task } from './resources.ts';
 import {
   Amounts,
@@ -22,6 +21,7 @@ import {
   Texts,
 } from './schema.ts';
 import { type Static, type TProperties, Type } from './type.ts';
+import { LossShape } from './values/loss.ts';
 import type { OwnEventKind, ProtocolEventKind } from './words.ts';
 
 const { Boolean: Flag, Number: Amount, Object: Shape, Optional, String: Text } = Type;

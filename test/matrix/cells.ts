@@ -8,7 +8,7 @@ import { readStory, STORIES } from '../stories/story.ts';
 import type { Backend } from './backends.ts';
 import type { Account } from './cell.ts';
 import type { Door } from './doors/index.ts';
-import { liveStory, toldIn } from './stories.ts';
+import { liveStory, reportedIn } from './stories.ts';
 
 interface Line {
   /** Aspects that the account lacks, each with a `loss` on the event it concerns. `*`: wherever the story has any. */
@@ -59,16 +59,16 @@ export function answeredThere(cell: Cell): boolean {
 
 /** Everything in which what was seen is not what is declared, in sentences. */
 export function surprises(cell: Cell, account: Account): string[] {
-  const told = toldIn(cell.story);
+  const reported = reportedIn(cell.story);
   const lines = linesOf(cell);
   const of = (name: 'loses' | 'changes', always: boolean) =>
     new Set(lines.filter((each) => each.always === always).flatMap(({ line }) => line[name] ?? []));
   const [maybe, surely] = [true, false].map((always) => new Set([...of('loses', always), ...of('changes', always)]));
-  const differs = ASPECTS.filter((aspect) => JSON.stringify(account.aspects[aspect]) !== JSON.stringify(told[aspect]));
+  const differs = ASPECTS.filter((aspect) => JSON.stringify(account.aspects[aspect]) !== JSON.stringify(reported[aspect]));
   const found: string[] = [...account.faults];
   for (const aspect of differs)
     if (!maybe?.has(aspect) && !surely?.has(aspect))
-      found.push(`${aspect}: ${JSON.stringify(account.aspects[aspect])} instead of ${JSON.stringify(told[aspect])}`);
+      found.push(`${aspect}: ${JSON.stringify(account.aspects[aspect])} instead of ${JSON.stringify(reported[aspect])}`);
   for (const aspect of surely ?? [])
     if (!differs.includes(aspect)) found.push(`${aspect} is declared as lost, and is whole`);
   // What is lost is written down where it was lost, and nothing else is.
@@ -99,9 +99,9 @@ export function lossesOf(cell: Cell): readonly string[] {
 
 /** Whether a line about every story says anything of this one: what a story does not have cannot be lost in it. */
 function concerns({ loses = [], changes = [] }: Line, name: string): boolean {
-  const told = toldIn(name);
+  const reported = reportedIn(name);
   return [...loses, ...changes].some((aspect) => {
-    const value = told[aspect];
+    const value = reported[aspect];
     return Array.isArray(value) ? value.some((each) => each !== null) : Boolean(value);
   });
 }

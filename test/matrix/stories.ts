@@ -76,7 +76,7 @@ export function liveStory(name: string): Story & { readonly rules: readonly obje
 }
 
 /** What an account of the story has to say, aspect by aspect. */
-export function toldIn(name: string): Record<Aspect, unknown> {
+export function reportedIn(name: string): Record<Aspect, unknown> {
   const receipt = readReceipts(name)['receipt.json'];
   if (!receipt) throw new Error(`${name} has no receipt`);
   const log = readCore(name).filter(({ task_id }) => task_id === receipt.subject.id);

@@ -5,10 +5,10 @@
 
 import type { Action, Actor, Decision } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
-import type { Loss } from '../../model/loss.ts';
 import type { DecidedPayload } from '../../model/payloads.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { isObject } from '../../model/values/is-object.ts';
+import type { Loss } from '../../model/values/loss.ts';
 import { VERDICTS } from '../../model/words.ts';
 import type { Logger, PolicyEngine } from '../../ports/index.ts';
 import type { FoundTool } from '../tools/catalog.ts';

@@ -5,11 +5,11 @@
 
 import type { AskRecord } from '../asks.ts';
 import type { CoreEvent } from '../events.ts';
-import { lossIn } from '../loss.ts';
 import type { Artifact, Message, Outcome, Task } from '../resources.ts';
 import type { JsonObject } from '../schema.ts';
 import { asText } from '../values/as-text.ts';
 import { isObject } from '../values/is-object.ts';
+import { lossIn } from '../values/loss.ts';
 import { own } from '../values/own.ts';
 import type { OwnEventKind, ProtocolEventKind } from '../words.ts';
 import { callApproved, callAsked, callDecided, callEnded, callRequested } from './calls.ts';

@@ -6,9 +6,9 @@ import type { Usage } from '../actions.ts';
 import type { AskRecord } from '../asks.ts';
 import type { CallOutcome } from '../call-outcomes.ts';
 import type { Cursor } from '../events.ts';
-import type { Loss } from '../loss.ts';
 import type { Artifact, Message, Outcome, Part, Task } from '../resources.ts';
 import type { Json, JsonObject } from '../schema.ts';
+import type { Loss } from '../values/loss.ts';
 
 export interface MessageView {
   readonly id: string;

@@ -2,8 +2,9 @@
  * What was carried of a remote's work, beside what its receipt holds: the difference is lost on the way, whichever protocol lies
  * between. Both sides are counted. A remote that says nothing of its receipt's content is not judged.
  */
-import type { Loss, LossAspect } from '../../model/loss.ts';
+
 import type { Receipt } from '../../model/receipt.ts';
+import type { Loss, LossAspect } from '../../model/values/loss.ts';
 import type { Sink } from '../../ports/index.ts';
 
 const COUNTED = ['usage', 'effects', 'files', 'decisions'] as const satisfies readonly LossAspect[];

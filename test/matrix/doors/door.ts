@@ -48,7 +48,7 @@ export function settled<T>() {
   return { promise, resolve, reject };
 }
 
-/** Frames in the order in which they came; whoever waits for one like this gets it, now or later. */
+/** Frames in the order in which they came; a caller that waits for one like this gets it, now or later. */
 export function createInbox<T>() {
   const frames: T[] = [];
   const waiting = new Set<() => void>();

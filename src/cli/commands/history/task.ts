@@ -5,11 +5,11 @@
 
 import type { AskRecord } from '../../../model/asks.ts';
 import type { CoreEvent } from '../../../model/events.ts';
-import { type Loss, lossIn } from '../../../model/loss.ts';
 import type { Receipt } from '../../../model/receipt.ts';
 import type { Task } from '../../../model/resources.ts';
 import type { JsonObject } from '../../../model/schema.ts';
 import { asText } from '../../../model/values/as-text.ts';
+import { type Loss, lossIn } from '../../../model/values/loss.ts';
 import { isTerminal } from '../../../model/words.ts';
 import type { Row, Store } from '../../../ports/index.ts';
 import { createStoredVerifier } from '../../../receipt/verify/stored.ts';

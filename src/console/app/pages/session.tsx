@@ -1,8 +1,8 @@
 /** One session: what happened in it as nested spans on a common time line, the conversation, its files, and every event. */
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import { fileDiff } from '../../../inbox/file-diff.ts';
-import { lossIn } from '../../../model/loss.ts';
 import type { JsonObject } from '../../../model/schema.ts';
+import { lossIn } from '../../../model/values/loss.ts';
 import { all, call, textAt } from '../api.ts';
 import { writtenFiles } from '../file-changes.ts';
 import { go, Link, withQuery } from '../router.tsx';

@@ -3,9 +3,9 @@
  * narrower here than on the other side, or missing; an event without `loss` was carried whole. Written where something is dropped,
  * never because of the name of a protocol.
  */
-import type { Json, JsonObject } from './schema.ts';
-import { type Static, Type } from './type.ts';
-import { isObject } from './values/is-object.ts';
+import type { Json, JsonObject } from '../schema.ts';
+import { type Static, Type } from '../type.ts';
+import { isObject } from './is-object.ts';
 
 /** The aspects of work in which two accounts of it can differ. */
 export const LOSS_ASPECTS = [
