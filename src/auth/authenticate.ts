@@ -25,6 +25,8 @@ export interface AuthenticatorOptions {
   readonly exchanges?: () => boolean;
   /** Sessions of the console, whose tokens are made of two secrets. */
   readonly sessions?: Pick<ConsoleSessions, 'actor'>;
+  /** Told of each use of an API key that was accepted. */
+  readonly keyUsed?: (id: string) => void;
   /** Delays and records failures. Absent: they are only refused. */
   readonly failures?: Pick<FailedLogins, 'slow'>;
 }
@@ -36,7 +38,7 @@ export interface AuthenticatorOptions {
 const LOCAL: Actor = { id: 'local', kind: 'service', scopes: ['*'] };
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
-  const { clock, localToken, localActor = LOCAL, dataDir, oauth, exchanges, sessions, failures } = options;
+  const { clock, localToken, localActor = LOCAL, dataDir, oauth, exchanges, sessions, failures, keyUsed } = options;
   const local = localToken === undefined ? undefined : Buffer.from(localToken);
   const keys = dataDir === undefined ? undefined : openApiKeys(dataDir, clock);
   const verify = oauth && createOAuthVerifier(oauth, clock);
@@ -84,6 +86,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     if (actor.doors && door !== undefined && !actor.doors.includes(door)) {
       throw new Fault('unauthenticated', 'the token is not valid');
     }
+    const key = keyUsed && keyIdOf(bearer);
+    if (key) keyUsed(key);
     return actor;
   }
 }

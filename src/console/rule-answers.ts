@@ -4,6 +4,8 @@ export interface RuleSource {
   readonly name: string;
   readonly text: string;
   readonly editable: boolean;
+  /** Its test cases, from the file beside it; null when there is none yet. */
+  readonly cases: string | null;
 }
 
 export interface RulesInForce {
@@ -32,6 +34,17 @@ export type RuleProblem = {
   readonly column?: number;
   readonly message: string;
 };
+
+/** One test case under some rules. */
+export interface TestedCase {
+  readonly name: string;
+  readonly line: number;
+  readonly expect: string;
+  readonly got: string;
+  readonly rule: string | null;
+  /** How it differs; null when it is as expected. */
+  readonly wrong: string | null;
+}
 
 /** A past decision that other rules would not have made. */
 export interface ChangedDecision {

@@ -61,6 +61,24 @@ export function ruleRoutes(rules: RulesService): readonly ConsoleRoute[] {
       },
     },
     {
+      method: 'POST',
+      path: /^\/rules\/test$/,
+      async answer({ actor, body }) {
+        requireSight(actor);
+        const { name, text } = draftIn(body);
+        return await rules.test(name, text, casesIn(body));
+      },
+    },
+    {
+      method: 'PUT',
+      path: /^\/rules\/cases$/,
+      async answer({ actor, body }) {
+        requireAdmin(actor);
+        const { name } = draftIn({ text: '', ...(body as object) });
+        return await rules.saveCases(name, casesIn(body), actor.id);
+      },
+    },
+    {
       method: 'PUT',
       path: /^\/rules$/,
       async answer({ actor, body }) {
@@ -75,6 +93,13 @@ export function ruleRoutes(rules: RulesService): readonly ConsoleRoute[] {
 /** Recorded decisions are of everybody's work. */
 function requireSight(actor: Actor): void {
   if (!holds(actor, 'others:read')) throw new Fault('not_found', 'there is nothing of this kind here');
+}
+
+function casesIn(body: unknown): string {
+  const { cases } = (body ?? {}) as { cases?: unknown };
+  if (typeof cases !== 'string') throw new Fault('invalid_request', 'cases are needed');
+  if (cases.length > LONGEST) throw new Fault('invalid_request', `cases may have at most ${LONGEST} characters`);
+  return cases;
 }
 
 function draftIn(body: unknown): { readonly name: string; readonly text: string } {

@@ -2,7 +2,7 @@
 
 import type { Actor } from '../model/actions.ts';
 import type { FrameView } from '../ports/index.ts';
-import type { ComparedDecision, RuleProblem, RulesInForce } from './rule-answers.ts';
+import type { ComparedDecision, RuleProblem, RulesInForce, TestedCase } from './rule-answers.ts';
 
 export interface ConsoleSession {
   readonly id: string;
@@ -74,5 +74,13 @@ export interface RulesService {
   inForce(): Promise<RulesInForce>;
   check(name: string, text: string): Promise<{ readonly problems: readonly RuleProblem[]; readonly rules: number }>;
   compare(name: string, text: string, sinceMs: number, signal: AbortSignal): AsyncIterable<ComparedDecision>;
+  /** The cases under the edited rules; problems when the cases cannot be read. */
+  test(
+    name: string,
+    text: string,
+    cases: string,
+  ): Promise<{ readonly problems: readonly RuleProblem[]; readonly results: readonly TestedCase[] }>;
+  /** Writes the cases into the file beside the rules. */
+  saveCases(name: string, cases: string, by: string): Promise<{ readonly file: string }>;
   save(name: string, text: string, by: string): Promise<{ readonly version: string | null }>;
 }

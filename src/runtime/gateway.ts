@@ -112,6 +112,9 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       ),
   });
   const keys = openApiKeys(config.dataDir, systemClock);
+  /** The last use of each key, as far as this process has seen. */
+  const lastUse = new Map<string, string>();
+  const keyUsed = (id: string) => void lastUse.set(id, systemClock.now());
   const sessions = openConsoleSessions({ dataDir: config.dataDir, clock: systemClock, keyActor: keys.activeActor });
   const runtime = await createRuntime(config, {
     ...surroundings,
@@ -127,6 +130,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         journal,
         failures,
         sessions,
+        keyUsed,
         exchanges: () => exchanging.on,
       }),
     taken(next) {
@@ -154,7 +158,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         await linkDoor({ http: deps.http, log: logger, clock: systemClock, links, recipients: linked }).open(bridge),
       );
     const doors = runtime.prepared.doors.map(({ name }) => name);
-    const services = consoleServices({ runtime, sessions, keys, doors, adapters, witnesses: heads.states });
+    const services = consoleServices({ runtime, sessions, keys, doors, adapters, witnesses: heads.states, lastUse });
     // The console is a client of the native door, and is not there without it.
     const console = doors.includes('harn');
     if (console)
@@ -195,6 +199,7 @@ interface Brought {
   readonly journal: string | undefined;
   readonly failures: FailedLogins;
   readonly sessions: ConsoleSessions;
+  readonly keyUsed: (id: string) => void;
   readonly exchanges: () => boolean;
 }
 
@@ -212,7 +217,7 @@ async function prepared(
   services: Services,
   brought: Brought,
 ): Promise<Prepared & { readonly doors: readonly FrontDoor[] }> {
-  const { http, token, journal, failures, sessions, exchanges } = brought;
+  const { http, token, journal, failures, sessions, exchanges, keyUsed } = brought;
   const traced = await tracing(config, services.deps.secret);
   const deps: Deps = {
     ...services.deps,
@@ -222,6 +227,7 @@ async function prepared(
       clock: systemClock,
       failures,
       sessions,
+      keyUsed,
       ...(token && { localToken: token }),
       ...(config.oauth && { oauth: config.oauth, exchanges }),
     }),

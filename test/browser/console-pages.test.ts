@@ -80,7 +80,7 @@ test('every page shows the traffic of all six protocols, without a serious issue
       'replay',
     );
   }
-}, 120_000);
+}, 240_000);
 
 test('activity: filters are the address, a pause holds the list, and an event shows whole', async () => {
   const at = await openConsole();
@@ -161,13 +161,25 @@ test('rules: mistakes are shown, past decisions are asked again, and an admin sa
   expect(text).toContain('# Reading is fine.');
   await editor.fill(text.replace('then: allow', 'then: perhaps'));
   await page.locator('.problems li').first().waitFor();
-  expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
+  expect(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled()).toBe(true);
   await editor.fill(text.replace('then: allow', 'then: deny'));
   await expect.poll(() => page.locator('.problems li').count(), { timeout: 20_000 }).toBe(0);
+  const cases = page.getByLabel('Test cases');
+  await cases.fill('- { name: plans are read, action: { tool: read_note, effect: read }, expect: alow }');
+  await page.getByRole('button', { name: 'Run the cases' }).click();
+  await page.locator('.would .problems li').first().waitFor();
+  const written = '- { name: plans are read, action: { tool: read_note, effect: read }, expect: allow }\n';
+  await cases.fill(written);
+  await page.getByRole('button', { name: 'Run the cases' }).click();
+  await page.getByText('1 of 1 otherwise.').waitFor();
+  await page.getByText('expected allow, got deny').waitFor();
+  await page.getByRole('button', { name: 'Save the cases' }).click();
+  await page.getByText('Saved in').waitFor();
+  expect(await readFile(join(at.dir, 'tollbridge.cases.yaml'), 'utf8')).toBe(written);
   await page.getByRole('button', { name: 'Ask these rules' }).click();
   await page.getByText('1 would change, 0 cannot be told').waitFor();
   await page.locator('.would td', { hasText: 'allowed → blocked' }).waitFor();
-  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByText('Saved, and in force.').waitFor();
   const saved = await readFile(join(at.dir, 'tollbridge.yaml'), 'utf8');
   expect(saved).toBe(RULES.replace('then: allow', 'then: deny'));
@@ -182,6 +194,38 @@ test('rules: mistakes are shown, past decisions are asked again, and an admin sa
   await page.getByText('by local:console').waitFor();
 });
 
+test('overview and catalog: numbers of tools and callers lead to their rows, and keys say when they were last used', async () => {
+  const at = await openConsole();
+  await done(at, await at.work('read plan then read todo'));
+  const key = await at.key('approver', 'paula');
+  const headers = { authorization: `Bearer ${key}`, 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
+  expect((await fetch(`${at.gateway.url}/v1/tasks`, { headers })).status).toBe(200);
+  await at.key('approver', 'unused');
+  const page = await at.page();
+  const rowsBehind = async (path: string, row: string, column: number) => {
+    await page.goto(`${at.gateway.url}${path}`);
+    const number = page
+      .locator('tr', { has: page.getByRole('link', { name: row, exact: true }) })
+      .locator('td')
+      .nth(column);
+    await number.locator('a').waitFor();
+    const shown = await number.textContent();
+    await number.locator('a').click();
+    await page.waitForURL(/activity/);
+    await page.locator('.row').first().waitFor();
+    return [shown, await page.locator('.row').count()] as const;
+  };
+  expect(await rowsBehind('/', 'read_note', 1)).toEqual(['2', 2]);
+  expect(await rowsBehind('/', 'agent:demo', 1)).toEqual(['2', 2]);
+  expect((await rowsBehind('/', 'agent:demo', 5))[1], 'calls that took a time').toBe(2);
+  expect(await rowsBehind('/catalog', 'read_note', 1)).toEqual(['2', 2]);
+  expect((await rowsBehind('/catalog', 'read_note', 4))[1]).toBe(2);
+  await page.goto(`${at.gateway.url}/catalog`);
+  const line = (name: string) => page.locator('tr', { hasText: name });
+  await line('paula').getByText('last used').waitFor();
+  await line('unused').getByText('not used since the gateway started').waitFor();
+});
+
 test('a viewer sees no keys and cannot save rules, even by asking for it', async () => {
   const at = await openConsole(RULES);
   const { key } = await at.viewer();
@@ -192,12 +236,13 @@ test('a viewer sees no keys and cannot save rules, even by asking for it', async
   await page.locator('nav').waitFor();
   await page.goto(`${at.gateway.url}/rules`);
   await page.getByLabel('Rules', { exact: true }).waitFor();
-  expect(await page.getByRole('button', { name: 'Save' }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Save', exact: true }).count()).toBe(0);
   const ask = (path: string, method: string) =>
     page.evaluate<number>(
       `fetch('${path}', { method: '${method}', body: '${method === 'GET' ? '' : '{}'}' || undefined, headers: { 'content-type': 'application/json', 'x-tollbridge-console': localStorage.getItem('tollbridge-console-proof') } }).then(({ status }) => status)`,
     );
   expect(await ask('/console/api/rules', 'PUT')).toBe(404);
+  expect(await ask('/console/api/rules/cases', 'PUT')).toBe(404);
   expect(await ask('/console/api/pins/skill_pin_x', 'POST')).toBe(404);
   expect(await ask('/console/api/nothing', 'GET')).toBe(404);
   await page.goto(`${at.gateway.url}/catalog`);

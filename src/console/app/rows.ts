@@ -211,7 +211,7 @@ function words(
     case 'vendor.tollbridge.usage':
       return said('task', 'usage', '', usageText(payload));
     case 'artifact.created':
-      return said('task', 'artifact', 'info', str(bag(payload.artifact).name) || str(bag(payload.artifact).id));
+      return said('task', 'artifact', 'info', artifactName(payload.artifact));
   }
   if (event.event.startsWith('task.')) {
     const to = str(payload.to);
@@ -262,6 +262,12 @@ export function messageText(message: unknown): string {
     .map((part) => str(bag(part).text))
     .filter(Boolean)
     .join('\n');
+}
+
+/** The name that its maker gave it, or its id. */
+export function artifactName(artifact: unknown): string {
+  const { name, id, metadata } = bag(artifact);
+  return str(name) || str(bag(metadata).name) || str(id);
 }
 
 export function usageText(payload: Bag): string {

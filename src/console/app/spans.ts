@@ -1,5 +1,5 @@
 /** Spans of a session: each task, and inside it its calls, questions and handoffs, whichever protocol they came through. Pure. */
-import { bag, type LogEvent, str } from './rows.ts';
+import { artifactName, bag, type LogEvent, str } from './rows.ts';
 
 export interface Span {
   readonly id: string;
@@ -88,7 +88,7 @@ export function spansOf(events: readonly LogEvent[]): readonly Span[] {
           end(event, `${task} handoff ${str(payload.task_id)}`, payload.status === 'completed' ? 'good' : 'bad');
         break;
       case 'artifact.created':
-        begin(event, event.id, 'artifact', str(bag(payload.artifact).name) || str(bag(payload.artifact).id), task);
+        begin(event, event.id, 'artifact', artifactName(payload.artifact), task);
         break;
       case 'span.completed':
         begin(event, event.id, 'model', str(bag(payload.model).model) || 'model call', task);

@@ -3,6 +3,7 @@ import { type ComponentChildren, h, type VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { lineKind, type Markup } from '../../inbox/question-markup.ts';
 import { visibleLine, visibleText } from '../../model/values/visible-text.ts';
+import { Link } from './router.tsx';
 
 export function Badge({ tone = '', children }: { readonly tone?: string; readonly children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>;
@@ -215,5 +216,14 @@ export function Copy({ text, label = 'Copy' }: { readonly text: string; readonly
     >
       {done ? 'Copied' : label}
     </button>
+  );
+}
+
+/** A number in a table, with the rows that it was counted from behind it. */
+export function Count({ to, value, text }: { readonly to: string; readonly value: number; readonly text?: string }) {
+  return (
+    <td class="n">
+      {value === 0 ? <span class="soft">–</span> : <Link to={to}>{text ?? value.toLocaleString('en')}</Link>}
+    </td>
   );
 }

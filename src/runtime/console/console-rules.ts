@@ -4,16 +4,18 @@
  */
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
-import type { ComparedDecision, RuleSource, RulesInForce } from '../../console/rule-answers.ts';
+import type { ComparedDecision, RuleSource, RulesInForce, TestedCase } from '../../console/rule-answers.ts';
 import type { RulesService } from '../../console/services.ts';
 import { recordedDecisions } from '../../core/events/recorded-decisions.ts';
 import { eventId, position } from '../../model/events.ts';
 import { asFault, Fault } from '../../model/faults.ts';
+import type { Pointer } from '../../model/resources.ts';
 import { readOnSnapshot } from '../../policy/acts/match.ts';
 import { createCedarEngine } from '../../policy/cedar/engine.ts';
 import { createPolicyChain } from '../../policy/chain.ts';
 import { compareDecisions } from '../../policy/compare.ts';
 import { createPersonaEngine } from '../../policy/persona.ts';
+import { type Cases, readCases } from '../../policy/rules/cases.ts';
 import { loadPolicies, type Sources } from '../../policy/rules/load.ts';
 import { type Problem, problemsFault } from '../../policy/rules/problems.ts';
 import type { PolicyChange } from '../../policy/rules/reload.ts';
@@ -21,6 +23,7 @@ import type { CoreRuntime } from '../assemble.ts';
 import type { Config } from '../config/config.ts';
 import { FIRST_RULES } from '../config/config.ts';
 import { readAct } from '../read-act.ts';
+import { runCases } from '../rule-cases.ts';
 import { RULES } from './rules-on-record.ts';
 
 export interface ConsoleRulesDeps {
@@ -32,8 +35,10 @@ const BUILT_IN = 'built-in rules';
 const HISTORY = 50;
 /** Each saving in the console is an event of this resource. */
 const SAVED = { object: 'configuration', id: 'rules' } as const;
+const CASES_SAVED = { object: 'configuration', id: 'rule_cases' } as const;
 /** A progress line is sent after this many decisions. */
 const PROGRESS = 200;
+const MOST_CASES = 1000;
 
 export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
   const { store, log, policy } = core;
@@ -44,9 +49,15 @@ export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
     if (rules !== undefined) {
       const name = rulesName ?? BUILT_IN;
       const text = typeof rules === 'string' ? rules.trimStart() : await inlineText(name);
-      inline.push({ name, text, editable: typeof rules !== 'string' });
+      inline.push({ name, text, editable: typeof rules !== 'string', cases: await casesOf(name) });
     }
-    return [...inline, ...files.map(({ name, text, restricting }) => ({ name, text, editable: !restricting }))];
+    const named = files.map(async ({ name, text, restricting }) => ({
+      name,
+      text,
+      editable: !restricting,
+      cases: await casesOf(name),
+    }));
+    return [...inline, ...(await Promise.all(named))];
   }
 
   /** The sources with one of them replaced. */
@@ -63,13 +74,24 @@ export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
     try {
       return { problems: [], rules: (await loadPolicies(await edited(name, text))).ruleCount };
     } catch (thrown) {
-      const { kind, details, message } = asFault(thrown);
-      if (kind !== 'invalid_request') throw thrown;
-      return {
-        problems: (details?.problems as unknown as readonly Problem[] | undefined) ?? [{ file: name, message }],
-        rules: 0,
-      };
+      return { problems: problemsOf(thrown, name), rules: 0 };
     }
+  }
+
+  async function requireEditable(name: string): Promise<void> {
+    const source = (await sources()).find((one) => one.name === name);
+    if (source?.editable) return;
+    throw new Fault('conflict', 'these rules are not in a file of yours: "tollbridge init" makes one');
+  }
+
+  async function note(resource: Pointer, text: string, file: string, by: string): Promise<void> {
+    const event = {
+      event: 'vendor.tollbridge.note' as const,
+      resource,
+      actor: by,
+      payload: { text, file, by },
+    };
+    await log.commit({ decide: () => ({ events: [event] }) });
   }
 
   /** The last event before this time, found by halving: ids are numbers in order. */
@@ -148,25 +170,60 @@ export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
       }
       yield { object: 'summary', done: 1, ...counts };
     },
-    async save(name, text, by) {
-      const source = (await sources()).find((one) => one.name === name);
-      if (!source?.editable) {
-        throw new Fault('conflict', 'these rules are not in a file of yours: "tollbridge init" makes one');
+    async test(name, text, cases) {
+      let read: Cases;
+      try {
+        read = await readCases('cases', cases);
+      } catch (thrown) {
+        return { problems: problemsOf(thrown, 'cases'), results: [] };
       }
+      if (read.cases.length > MOST_CASES) throw new Fault('invalid_request', `at most ${MOST_CASES} cases run here`);
+      const results: TestedCase[] = [];
+      for await (const { one, decision, wrong } of runCases(read.cases, await loadPolicies(await edited(name, text)))) {
+        const { rule_id: rule = null, verdict: got } = decision;
+        results.push({ name: one.name, line: one.line, expect: one.expect, got, rule, wrong: wrong ?? null });
+      }
+      return { problems: [], results };
+    },
+    async saveCases(name, cases, by) {
+      await requireEditable(name);
+      // Cases that cannot be read would fail whoever runs them next.
+      await readCases('cases', cases);
+      const file = casesFile(name);
+      await replaceFile(file, cases);
+      await note(CASES_SAVED, 'test cases of rules were saved in the console', file, by);
+      return { file };
+    },
+    async save(name, text, by) {
+      await requireEditable(name);
       const { problems } = await check(name, text);
       if (problems.length > 0) throw problemsFault(problems);
       const current = await config().policy.load();
       const isInline = current.rules !== undefined && current.rulesName === name;
       await replaceFile(name, isInline ? withRules(await readFile(name, 'utf8'), text) : text);
       // The event that the rules came into force follows; this one says who wanted them.
-      const payload = { text: 'rules were saved in the console', file: name, by };
-      const event = { event: 'vendor.tollbridge.note' as const, resource: SAVED, actor: by, payload };
-      await log.commit({ decide: () => ({ events: [event] }) });
+      await note(SAVED, 'rules were saved in the console', name, by);
       const change = await policy.reload();
       if (change.outcome === 'refused') throw problemsFault(change.errors);
       return { version: change.version ?? null };
     },
   };
+}
+
+/** The mistakes that a fault lists. Anything but a mistake in what was written is thrown on. */
+function problemsOf(thrown: unknown, file: string): readonly Problem[] {
+  const { kind, details, message } = asFault(thrown);
+  if (kind !== 'invalid_request') throw thrown;
+  return (details?.problems as unknown as readonly Problem[] | undefined) ?? [{ file, message }];
+}
+
+/** Beside the rules: `rules.yaml` has its cases in `rules.cases.yaml`, where `tollbridge policy test` runs them too. */
+function casesFile(rules: string): string {
+  return `${rules.replace(/\.(ya?ml|cedar|json)$/, '')}.cases.yaml`;
+}
+
+async function casesOf(rules: string): Promise<string | null> {
+  return rules === BUILT_IN ? null : await readFile(casesFile(rules), 'utf8').catch(() => null);
 }
 
 /** `rules` of a configuration file as they are written there, with their comments. */
@@ -213,7 +270,8 @@ function rulesIn(text: string): { readonly from: number; readonly to: number } |
 
 /** Whole or not at all, with the permissions the file had. */
 async function replaceFile(path: string, text: string): Promise<void> {
-  const { mode } = await stat(path);
+  // A new file is as private as the configuration beside it.
+  const { mode } = await stat(path).catch(() => ({ mode: 0o600 }));
   const next = `${path}.${process.pid}.next`;
   try {
     await writeFile(next, text, { mode, flag: 'wx' });

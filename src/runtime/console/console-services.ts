@@ -25,6 +25,7 @@ export interface ConsoleParts {
   readonly keys: ApiKeys;
   readonly doors: readonly string[];
   readonly adapters: readonly Adapter[];
+  readonly lastUse: ReadonlyMap<string, string>;
   readonly witnesses: () => ReadonlyMap<string, WitnessState>;
 }
 
@@ -38,6 +39,7 @@ export function consoleServices({
   doors,
   adapters,
   witnesses,
+  lastUse,
 }: ConsoleParts): ConsoleServices {
   const { store } = runtime.core;
   const { oauth } = runtime.config();
@@ -77,7 +79,7 @@ export function consoleServices({
     tip: () => store.tip({ of: 'all' }),
     rules: consoleRules({ core: runtime.core, config: runtime.config }),
     doors: () => doors.map((name) => ({ name, protocol: name, open: true })),
-    keys: () => keys.list(),
+    keys: async () => (await keys.list()).map((key) => ({ ...key, last_used_at: lastUse.get(key.id) ?? null })),
     async proof(from) {
       const { tree, head } = await signedHead();
       const consistency =

@@ -120,6 +120,20 @@ test('with a port the question can be answered over HTTP, with the token that wa
   expect((await ended).out).toContain('Mail to ana is sent.');
 });
 
+test('a person who is asked is offered the console, without asking for a port', async () => {
+  const { child, says, ended } = program(['demo', '--wait', '--data', await aDirectory()]);
+  const [, url = '', code = ''] = await says(/(http:\/\/\S+)\/sign-in#(\S+)/);
+  await says(/approve ask_\w+/);
+  const answer = await fetch(`${url}/console/session`, {
+    method: 'POST',
+    headers: { origin: url, 'content-type': 'application/json' },
+    body: JSON.stringify({ code }),
+  });
+  expect([answer.status, ((await answer.json()) as { role: string }).role]).toEqual([201, 'admin']);
+  child.kill('SIGINT');
+  await ended;
+});
+
 test('stopped at the question nothing is lost: the next start goes on with the same task', async () => {
   const dir = await aDirectory();
   const { child, says, ended } = program(['demo', '--data', dir]);

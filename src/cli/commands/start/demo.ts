@@ -1,7 +1,7 @@
 /**
  * `tollbridge demo`: the whole idea in one run, with a built-in agent and tools: a read passes by rule, an act with an
  * effect outside asks a person, and a receipt proves it. Everything is in a directory of its own. No network, no keys,
- * no port unless one is requested.
+ * no port unless one is requested or a person is asked, who may then answer in the console.
  */
 import { existsSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
@@ -34,7 +34,9 @@ export async function demo(options: DemoOptions): Promise<number> {
   if (options.yes && options.no) {
     throw trouble('invalid_request', '--yes and --no cannot both be the answer', 'give one of them');
   }
-  const port = options.port === undefined ? undefined : portOf(options.port);
+  // A person who is asked may answer in the console too; a script that answers by itself opens no port.
+  const asks = !options.yes && !options.no && (process.stdin.isTTY || options.wait === true);
+  const port = options.port === undefined ? (asks ? 0 : undefined) : portOf(options.port);
   const dir = options.data ? resolve(options.data) : await mkdtemp(join(tmpdir(), 'tollbridge-demo-'));
   await requireUsable(dir);
   await claim(dir);

@@ -1,10 +1,12 @@
 /** What this gateway connects: doors with the configuration a client needs, agents, tool servers with pins, and keys. */
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { ApiError, all, call, type Me } from '../api.ts';
 import { clientConfigs } from '../client-configs.ts';
+import { useFeed } from '../feed.ts';
 import { Link } from '../router.tsx';
 import { bag, str } from '../rows.ts';
-import { Badge, Block, Copy, dayAndTime, Empty, Line, Title, Trouble, useLoad } from '../ui.tsx';
+import { countedSince, extendTally, type Measure, median, type Tally } from '../tally.ts';
+import { Badge, Block, Copy, Count, dayAndTime, duration, Empty, Line, Title, Trouble, useLoad } from '../ui.tsx';
 
 export interface Catalog {
   readonly doors: readonly { readonly name: string }[];
@@ -44,6 +46,7 @@ interface Key {
   };
   readonly expires_at: string | null;
   readonly created_at: string;
+  readonly last_used_at: string | null;
 }
 interface Tool {
   readonly id: string;
@@ -174,6 +177,10 @@ function Tools({ me, states }: { readonly me: Me; readonly states: readonly Serv
   const drifted = pinned
     .filter(({ metadata }) => metadata.pending !== undefined)
     .sort((a, b) => Number(refusedOf(a) !== undefined) - Number(refusedOf(b) !== undefined));
+  const live = useFeed();
+  const tally = useRef<Tally | undefined>(undefined);
+  tally.current = extendTally(tally.current, live);
+  const measured = new Map(countedSince(tally.current, 0).tools.map((one) => [one.name, one]));
   const servers = [...new Set((tools.value ?? []).map(({ server }) => server ?? ''))];
   return (
     <>
@@ -203,6 +210,17 @@ function Tools({ me, states }: { readonly me: Me; readonly states: readonly Serv
             </p>
             <div class="table-wrap" tabIndex={0}>
               <table>
+                <thead>
+                  <tr>
+                    <th>Tool</th>
+                    <th class="n">Calls</th>
+                    <th class="n">Refused</th>
+                    <th class="n">Failed</th>
+                    <th class="n">Median time</th>
+                    <th class="n">Cost</th>
+                    <th class="n">Definition</th>
+                  </tr>
+                </thead>
                 <tbody>
                   {(tools.value ?? [])
                     .filter((tool) => (tool.server ?? '') === server)
@@ -214,10 +232,11 @@ function Tools({ me, states }: { readonly me: Me; readonly states: readonly Serv
                             <Link to={`/activity?tool=${encodeURIComponent(tool.name)}`}>
                               <Line text={tool.name} />
                             </Link>
+                            <p class="soft">
+                              <Line text={tool.description.slice(0, 160)} />
+                            </p>
                           </td>
-                          <td class="soft">
-                            <Line text={tool.description.slice(0, 160)} />
-                          </td>
+                          <Numbers name={tool.name} measure={measured.get(tool.name)} />
                           <td class="n">
                             {pin ? (
                               <Badge tone={pin.metadata.pending ? 'bad' : 'good'}>
@@ -240,6 +259,21 @@ function Tools({ me, states }: { readonly me: Me; readonly states: readonly Serv
           </div>
         ))}
       </section>
+    </>
+  );
+}
+
+/** How a tool was used, as far as this page has read the log; each number leads to its rows. */
+function Numbers({ name, measure }: { readonly name: string; readonly measure: Measure | undefined }) {
+  const to = (more: string) => `/activity?tool=${encodeURIComponent(name)}${more}`;
+  const { calls = 0, blocked = 0, failed = 0, times = [], usd = 0 } = measure ?? {};
+  return (
+    <>
+      <Count to={to('&event=tool.requested')} value={calls} />
+      <Count to={to('&verdict=block')} value={blocked} />
+      <Count to={to('&event=tool.failed')} value={failed} />
+      <Count to={to('&event=tool.completed')} value={times.length} text={duration(median(times) ?? Number.NaN)} />
+      <Count to={to('&group=decision')} value={usd} text={`${usd.toFixed(4)} USD`} />
     </>
   );
 }
@@ -321,7 +355,7 @@ function Keys({ keys }: { readonly keys: readonly Key[] }) {
       <div class="table-wrap" tabIndex={0}>
         <table>
           <tbody>
-            {keys.map(({ id, name, state, actor, expires_at }) => (
+            {keys.map(({ id, name, state, actor, expires_at, last_used_at }) => (
               <tr key={id}>
                 <td>
                   <b>
@@ -340,6 +374,9 @@ function Keys({ keys }: { readonly keys: readonly Key[] }) {
                 <td class="soft">
                   <Line text={actor.scopes.join(' ')} />{' '}
                   {actor.doors && <Line text={`at ${str(actor.doors.join(', '))}`} />}
+                </td>
+                <td class="soft">
+                  {last_used_at ? `last used ${dayAndTime(last_used_at)}` : 'not used since the gateway started'}
                 </td>
                 <td class="n soft">{expires_at ? `until ${dayAndTime(expires_at)}` : 'no end'}</td>
               </tr>

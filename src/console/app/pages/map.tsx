@@ -23,8 +23,8 @@ export function MapPage() {
   const now = useNow(2000);
   const { value, error } = useLoad(() => call<Catalog>('/console/api/catalog'), 'catalog');
   const tools = useLoad(() => all<{ server: string | null }>('/v1/tools').catch(() => []), 'tools');
-  // Counted with the clock, not with each of the events.
-  const counts = useMemo(() => traffic(live.rows, now - MINUTE), [now, live.state]);
+  // Where there are many rows, counted with the clock and not with each of the events.
+  const counts = useMemo(() => traffic(live.rows, now - MINUTE), [now, live.rows.length < 5000 ? live.rows.length : 0]);
   if (!value)
     return (
       <div class="page">

@@ -5,7 +5,7 @@ import { useFeed } from '../feed.ts';
 import { Link } from '../router.tsx';
 import { str, VERDICT_WORDS } from '../rows.ts';
 import { countedSince, extendTally, type Measure, MINUTE_MS, median, type Tally } from '../tally.ts';
-import { Badge, duration, Empty, Line, Title, useLoad, useNow } from '../ui.tsx';
+import { Badge, Count, duration, Empty, Line, Title, useLoad, useNow } from '../ui.tsx';
 import { useWaiting } from '../waiting.ts';
 
 interface Task {
@@ -204,14 +204,6 @@ function Measured({
   );
 }
 
-export function Count({ to, value, text }: { readonly to: string; readonly value: number; readonly text?: string }) {
-  return (
-    <td class="n">
-      {value === 0 ? <span class="soft">–</span> : <Link to={to}>{text ?? value.toLocaleString('en')}</Link>}
-    </td>
-  );
-}
-
 function Plot({ tally, now }: { readonly tally: Tally; readonly now: number }) {
   const minute = Math.floor(now / MINUTE_MS);
   const columns = Array.from(
@@ -277,9 +269,9 @@ function Budgets({ me }: { readonly me: Me }) {
               const part = Math.min(1, (used[name] ?? 0) / Math.max(1e-9, limit));
               return (
                 <div key={name}>
-                  <span class="soft">
+                  <Link to="/activity?event=vendor.tollbridge.quota_used">
                     {name}: {String(used[name] ?? 0)} of {String(limit)}
-                  </span>
+                  </Link>
                   <div class="meter">
                     <i class={part > 0.9 ? 'bad' : ''} style={{ width: `${part * 100}%` }} />
                   </div>

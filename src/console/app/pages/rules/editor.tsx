@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { RuleProblem, RulesInForce } from '../../../rule-answers.ts';
 import { ApiError, call, type Me } from '../../api.ts';
 import { Empty, Line, Trouble } from '../../ui.tsx';
+import { Cases } from './cases.tsx';
 import { WhatWouldChange } from './what-would-change.tsx';
 
 export function Editor({
@@ -120,6 +121,7 @@ export function Editor({
           tried here and not saved.
         </p>
       )}
+      <Cases me={me} source={source} text={text} />
       <WhatWouldChange name={source.name} text={text} broken={problems.length > 0} />
     </section>
   );

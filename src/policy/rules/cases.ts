@@ -3,14 +3,14 @@
  * at.
  */
 
-import { ACTION_KINDS } from '../../../model/actions.ts';
-import { Fault } from '../../../model/faults.ts';
-import { ClosedWord, NonEmpty, OpenObject } from '../../../model/schema.ts';
-import { type Static, type TProperties, Type } from '../../../model/type.ts';
-import { check } from '../../../model/validate.ts';
-import { AUTONOMY_TIERS, EFFECTS, EVIDENCE, type Verdict } from '../../../model/words.ts';
-import { nearest, type Problem, problemsFault } from '../../../policy/rules/problems.ts';
-import { parseYamlRules } from '../../../policy/rules/yaml.ts';
+import { ACTION_KINDS } from '../../model/actions.ts';
+import { Fault } from '../../model/faults.ts';
+import { ClosedWord, NonEmpty, OpenObject } from '../../model/schema.ts';
+import { type Static, type TProperties, Type } from '../../model/type.ts';
+import { check } from '../../model/validate.ts';
+import { AUTONOMY_TIERS, EFFECTS, EVIDENCE, type Verdict } from '../../model/words.ts';
+import { nearest, type Problem, problemsFault } from './problems.ts';
+import { parseYamlRules } from './yaml.ts';
 
 const Optional = Type.Optional;
 const Closed = <P extends TProperties>(properties: P) => Type.Object(properties, { additionalProperties: false });
