@@ -56,7 +56,7 @@ let scanning: Promise<unknown> = Promise.resolve();
 let next: Promise<readonly Found[] | undefined> | undefined;
 
 /**
- * All running processes. Many children end at once when their gateway stops: whoever asks during a scan shares the next one, which
+ * All running processes. Many children end at once when their gateway stops: callers that ask during a scan share the next one, which
  * begins after every one of them has asked.
  */
 function allProcesses(): Promise<readonly Found[] | undefined> {
