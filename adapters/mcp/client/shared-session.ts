@@ -5,9 +5,9 @@
  */
 import { CODES } from '../../../mappings/mcp.ts';
 import { asText, isObject, type JsonObject } from '../../../src/index.ts';
+import { backgroundContext } from '../background-context.ts';
 import { type FrameOutcome, failed } from '../frames.ts';
 import type { McpRequestContext, SessionContext } from '../request-context.ts';
-import { backgroundContext } from './background-context.ts';
 import type { UpstreamSession } from './legacy-session.ts';
 import { createResponseTimeout, type ResponseTimeout } from './timeout.ts';
 

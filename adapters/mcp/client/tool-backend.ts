@@ -18,6 +18,7 @@ import {
 } from '../../../src/index.ts';
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import { outgoingTrace } from '../../../src/transport/outbound/trace-context.ts';
+import { backgroundContext } from '../background-context.ts';
 import { createModernView } from '../compat/legacy-as-modern.ts';
 import { createLegacyView } from '../compat/modern-as-legacy.ts';
 import { type UpstreamConfig, upstreamSettings } from '../config.ts';
@@ -31,7 +32,6 @@ import { createLegacyTasks } from '../tasks/modern-as-legacy.ts';
 import { withOwnSpan } from '../trace.ts';
 import { taints, toAttributes, toEffect, toToolResult } from '../translate.ts';
 import type { UpstreamAuthDeps } from './auth/auth.ts';
-import { backgroundContext } from './background-context.ts';
 import { createEras } from './eras.ts';
 import { createKnownLists } from './known-lists.ts';
 import { createLegacyPeers } from './legacy-peers.ts';

@@ -1,6 +1,6 @@
 /**
  * A legacy server over standard input and output, in plain JavaScript so that it starts fast. It tells what it knows of its clients
- * to whoever listens: log messages, questions, progress of others, unknown notifications. Remembers every frame it received.
+ * to all of them: log messages, questions, progress of others, unknown notifications. Remembers every frame it received.
  */
 
 export const gossipCommand = (): string[] => [process.execPath, '-e', PROGRAM];

@@ -21,7 +21,7 @@ async function gatewayWith(config: UpstreamConfig): Promise<McpGateway> {
 
 interface Client extends LegacyClient {
   /** Frames on the session's own stream. */
-  readonly heard: Loose[];
+  readonly notices: Loose[];
   tool(name: string, args?: object, meta?: object): Promise<Loose>;
   /** Frames that came with an answer, and the answer. */
   frames(name: string, args?: object, meta?: object): Promise<readonly Loose[]>;
@@ -33,10 +33,10 @@ async function join(gateway: McpGateway, more: { caller?: string; revision?: str
     headers: { authorization: `Bearer ${caller}` },
     revision,
   });
-  const heard: Loose[] = [];
+  const notices: Loose[] = [];
   const over = new AbortController();
   onTestFinished(() => over.abort());
-  client.listen((frame) => void heard.push(frame), over.signal).catch(() => {});
+  client.listen((frame) => void notices.push(frame), over.signal).catch(() => {});
   const frames: Client['frames'] = async (name, args = {}, _meta) => {
     const params = { name, arguments: args, ...(_meta && { _meta }) };
     return (await client.request('tools/call', params)).frames;
@@ -45,7 +45,7 @@ async function join(gateway: McpGateway, more: { caller?: string; revision?: str
     const last = (await frames(...asked)).at(-1);
     return JSON.parse(last.result.content[0].text);
   };
-  return { ...client, heard, frames, tool };
+  return { ...client, notices, frames, tool };
 }
 
 test('sessions of one caller have one program; another caller has another, and so has another revision', async () => {
@@ -106,9 +106,9 @@ test('what the server says about no request reaches no session, and its question
   for (const { error } of answers) expect(error).toMatchObject({ code: -32601, message: /share: true/ });
   await one.tool('release', { name: 'two' });
   expect(await waiting).toHaveLength(1);
-  expect(JSON.stringify([one.heard, two.heard])).not.toContain('gossip');
-  const notices = received.filter(({ method }) => method?.startsWith('notifications/'));
-  expect(notices.map(({ method }) => method)).toEqual(['notifications/initialized']);
+  expect(JSON.stringify([one.notices, two.notices])).not.toContain('gossip');
+  const sent = received.filter(({ method }) => method?.startsWith('notifications/'));
+  expect(sent.map(({ method }) => method)).toEqual(['notifications/initialized']);
 });
 
 test('updates go to the sessions that subscribed, and one that unsubscribes or ends takes nothing from the others', async () => {
@@ -123,13 +123,13 @@ test('updates go to the sessions that subscribed, and one that unsubscribes or e
     await third.tool('change');
     changes += 1;
     // The list change comes after the update and is for all sessions.
-    const told = (client: Client) => client.heard.filter(({ method }) => method.endsWith('list_changed')).length;
-    await eventually(() => [one, two, third].every((client) => told(client) === changes), 'the change');
+    const changesOf = (client: Client) => client.notices.filter(({ method }) => method.endsWith('list_changed')).length;
+    await eventually(() => [one, two, third].every((client) => changesOf(client) === changes), 'the change');
   };
   for (const client of [one, two])
     expect(outcome(await client.request('resources/subscribe', { uri })).result).toEqual({});
   await touched();
-  const updates = (client: Client) => client.heard.filter(({ method }) => method.endsWith('updated')).length;
+  const updates = (client: Client) => client.notices.filter(({ method }) => method.endsWith('updated')).length;
   expect([updates(one), updates(two), updates(third)]).toEqual([1, 1, 0]);
   expect(outcome(await one.request('resources/unsubscribe', { uri })).result).toEqual({});
   expect(await asked('unsubscribe')).toBe(0);

@@ -1,7 +1,7 @@
 /** A context without a client to ask: for the gateway's own requests, and for callers of other protocols. */
-import { Fault } from '../../../src/index.ts';
-import type { McpRequestContext } from '../request-context.ts';
-import { CLIENT_INFO } from './transport/create-transport.ts';
+import { Fault } from '../../src/index.ts';
+import { CLIENT_INFO } from './client/transport/create-transport.ts';
+import type { McpRequestContext } from './request-context.ts';
 
 export function backgroundContext(): McpRequestContext {
   return {
