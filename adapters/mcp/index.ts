@@ -1,7 +1,7 @@
 /** The Model Context Protocol: servers of tools behind the gate, and clients of both eras in front of it. */
 import { MODERN } from '../../mappings/mcp.ts';
 import { type Adapter, type CoreEvent, part } from '../../src/index.ts';
-import { createPerCaller } from './client/per-caller.ts';
+import { createPerCaller } from './client/auth/per-caller.ts';
 import { createUpstream } from './client/tool-backend.ts';
 import { configSchema, isPerCaller, settingsOf, upstreamSchema } from './config.ts';
 import { mcpDoor } from './server/door.ts';

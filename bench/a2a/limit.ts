@@ -7,8 +7,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 
-/** As many as our side commits together. */
-const AT_ONCE = 32;
+/** As many as our side's agent has on their way at a time. */
+const AT_ONCE = 8;
 const frames = readFileSync(process.argv[2] as string, 'utf8').split(/(?<=\n\n)/);
 const writes = Array.from({ length: Math.ceil(frames.length / AT_ONCE) }, (_, at) =>
   Buffer.from(frames.slice(at * AT_ONCE, (at + 1) * AT_ONCE).join('')),

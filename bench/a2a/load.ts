@@ -6,6 +6,7 @@ export interface A2aWanted {
   readonly path: string;
   readonly token: string;
   readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
   readonly callers: number;
   readonly requests: number;
 }
@@ -21,14 +22,14 @@ process.on('message', (wanted: A2aWanted) => {
   void load(wanted).then((report) => process.send?.(report));
 });
 
-async function load({ port, path, token, body, callers, requests }: A2aWanted): Promise<A2aReport> {
+async function load({ port, path, token, body, headers: more, callers, requests }: A2aWanted): Promise<A2aReport> {
   const agent = new Agent({ keepAlive: true, maxSockets: callers });
   let left = requests;
   let bad = 0;
   let events = 0;
   const headers = {
     'content-type': 'application/json',
-    'a2a-version': '1.0',
+    ...more,
     authorization: `Bearer ${token}`,
     'content-length': Buffer.byteLength(body),
   };

@@ -33,6 +33,12 @@ const SHAPES: Readonly<Record<(typeof names)[number], Shape>> = {
   'a2a-stream': { method: 'SendStreamingMessage', chunks: 300, callers: 8, requests: 8, warmUp: 4 },
 };
 
+/** Without the extension ours sends an answer once and whole, and there would be no stream to speak of. */
+const HEADERS = {
+  'a2a-send': { 'a2a-version': '1.0' },
+  'a2a-stream': { 'a2a-version': '1.0', 'a2a-extensions': 'urn:tollbridge:a2a:pieces:v1' },
+} as const;
+
 export async function run(wanted: string = name): Promise<readonly Measured[]> {
   const figures: Measured[] = [];
   for (const each of wanted === name ? names : [wanted as (typeof names)[number]]) figures.push(await measure(each));
@@ -56,7 +62,7 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
   const rate = async ({ port, path, pid, token = 'nobody asks' }: typeof ours): Promise<Rate> => {
     const before = processorMsOf(pid);
     const { ms, bad, events } = await ask({
-      ...{ port, path, token, body, callers: shape.callers, requests: shape.requests },
+      ...{ port, path, token, body, headers: HEADERS[bench], callers: shape.callers, requests: shape.requests },
     });
     if (bad > 0) throw new Error(`${bad} requests were refused, or their work failed`);
     const count = bench === 'a2a-send' ? shape.requests : events;
@@ -101,7 +107,8 @@ const start = (side: string, { chunks }: Shape) =>
 
 /** A stream of ours, to be sent again as it was. */
 async function startLimit(ours: Started & { readonly path: string }, body: string): Promise<typeof ours> {
-  const headers = { 'content-type': 'application/json', 'a2a-version': '1.0', authorization: `Bearer ${ours.token}` };
+  const known = { 'content-type': 'application/json', authorization: `Bearer ${ours.token}` };
+  const headers = { ...HEADERS['a2a-stream'], ...known };
   const answer = await fetch(`http://127.0.0.1:${ours.port}${ours.path}`, { method: 'POST', headers, body });
   const dir = await mkdtemp(join(tmpdir(), 'tb-bench-'));
   try {

@@ -65,7 +65,8 @@ async function perTask(): Promise<Measured> {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params });
   const address = { port: ours.port, path: '/a2a/talker', token: ours.token ?? '' };
   const send = async (requests: number) => {
-    const wanted: A2aWanted = { ...address, body, callers: CLIENTS, requests };
+    const headers = { 'a2a-version': '1.0' };
+    const wanted: A2aWanted = { ...address, body, headers, callers: CLIENTS, requests };
     const report = await new Promise<A2aReport>((resolve) => {
       child.once('message', resolve);
       child.send(wanted);

@@ -16,6 +16,8 @@ const PROGRAMS = resolve(import.meta.dirname, '../../interop/a2a');
 const VENVS = process.env.TOLLBRIDGE_INTEROP_VENVS ?? join(PROGRAMS, 'venvs');
 /** Compiled programs are kept here, because nothing that is built belongs into the tree. */
 const BUILDS = process.env.TOLLBRIDGE_INTEROP_BUILDS ?? join(tmpdir(), 'tollbridge-interop-a2a');
+/** Of the system. */
+const GO = 'go';
 const TOKEN = 'interop-token';
 /** A case has 30 seconds; a program more, because some take long to load. */
 const PROGRAM_MS = 300_000;
@@ -76,11 +78,11 @@ function go(name: string, folder: string, cases: number): Client {
   const offline = { cwd, stdio: 'ignore', env: { ...process.env, GOPROXY: 'off' } } as const;
   return {
     name,
-    command: ['go', 'run', '.'],
+    command: [GO, 'run', '.'],
     cwd,
     cases,
     how: `go mod download, in interop/a2a/${folder}`,
-    installed: () => spawnSync('go', ['list', '-deps', '.'], offline).status === 0,
+    installed: () => spawnSync(GO, ['list', '-deps', '.'], offline).status === 0,
   };
 }
 

@@ -33,12 +33,13 @@ import { backgroundContext } from './background-context.ts';
 import { createEras } from './eras.ts';
 import { createKnownLists } from './known-lists.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
-import { type OpenedWire, SessionRefused } from './legacy-session.ts';
+import { SessionRefused } from './legacy-session.ts';
 import { createModernPeer } from './modern-peer.ts';
 import { createCatalogReader } from './read-catalog.ts';
 import { createResponseTimeout, type ResponseTimeout, unlessStopped } from './timeout.ts';
 import { createToolCatalog } from './tool-catalog.ts';
-import { CLIENT_INFO, type Transport, transportFor } from './transport/create-transport.ts';
+import { CLIENT_INFO, transportFor } from './transport/create-transport.ts';
+import { trackConnections } from './transport/open-connections.ts';
 import type { Opened, Unasked, Wire } from './transport/transport.ts';
 import { createWatching } from './watch-changes.ts';
 
@@ -50,18 +51,14 @@ const FOREVER_MS = 2 ** 31 - 1;
 
 export function createUpstream(name: string, config: UpstreamConfig, deps: UpstreamDeps): ToolBackend {
   const settings = upstreamSettings(config);
-  const wires = new Set<Wire>();
-  const transport = kept(transportFor(name, config, deps));
+  const connections = trackConnections(transportFor(name, config, deps), { ...settings, name, log: deps.log });
+  const { transport } = connections;
   const catalog = createToolCatalog(name, deps);
   const eras = createEras(transport, settings, deps.clock);
   let shared: Promise<Wire> | undefined;
   /** The same connection once it is open, so that calls need not await a promise. */
   let ready: Wire | undefined;
   let count = 0;
-  let closed = false;
-  /** Connections that are being opened, and programs that were not started because of the limit. */
-  let starting = 0;
-  let refusedStarts = 0;
 
   const view = createLegacyView(() => modern);
   const modern = createModernPeer(
@@ -149,50 +146,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     }
   }
 
-  /** Tracks every open connection, also one that has not been answered yet, so that closing waits for no server. */
-  function kept(found: Transport): Transport {
-    return {
-      ...found,
-      async open(opened, unasked) {
-        if (found.kind === 'stdio') requireRoom();
-        starting += 1;
-        let wire: OpenedWire;
-        try {
-          wire = await found.open(opened, unasked);
-          wires.add(wire);
-        } finally {
-          starting -= 1;
-        }
-        if (closed) {
-          wires.delete(wire);
-          await wire.close();
-          throw new Fault('unavailable', `${name} is closed`);
-        }
-        // A program that has exited still counts as running, and its own children keep running, until the connection is closed.
-        void wire.gone
-          .then(
-            () => (found.kind === 'stdio' ? wire.close() : undefined),
-            () => {},
-          )
-          .catch((cause) => deps.log.error({ err: cause, server: name }, 'a tool server was not ended'))
-          .finally(() => wires.delete(wire));
-        return wire;
-      },
-    };
-  }
-
-  /** A program that is still starting counts as well. */
-  function requireRoom(): void {
-    const { maxChildren: most } = settings;
-    if (most === undefined || wires.size + starting < most) return;
-    refusedStarts += 1;
-    const remedy = 'end sessions, raise max_children, or let sessions share one program (share: true)';
-    throw new Fault('rate_limited', `${name} runs ${most} programs already, which is its limit here: ${remedy}`);
-  }
-
   /** Reuses the connection on which the era was detected. */
   async function openWire(opened: Opened, unasked: Unasked) {
-    if (closed) throw new Fault('unavailable', `${name} is closed`);
+    connections.requireOpen();
     const left = eras.spare();
     if (!left) return await transport.open(opened, unasked);
     left.listen(unasked);
@@ -352,7 +308,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   return {
     name,
     pinned: true,
-    ...(config.command && { programs: () => ({ running: wires.size, refused: refusedStarts }) }),
+    ...(config.command && { programs: connections.programs }),
     async list() {
       if (!catalog.fresh) await refresh();
       return catalog.skills();
@@ -425,10 +381,9 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     },
     watch: watching.watch,
     async close() {
-      closed = true;
       watching.close();
       tasks.close();
-      await Promise.allSettled([...wires].map((wire) => wire.close()));
+      await connections.close();
       // A connection on which the era is still being detected is a child process as well.
       await eras.settled();
       await legacy.close();

@@ -21,6 +21,7 @@ import type {
   Row,
   Store,
 } from '../../ports/index.ts';
+import { createSignInQuestions, signInNeeded } from '../approvals/sign-in-questions.ts';
 import { newArtifact } from '../commands/artifacts.ts';
 import { accepted, type Context, type Handlers, once } from '../context.ts';
 import { artifactEvents } from '../events/log.ts';
@@ -45,7 +46,6 @@ import { effectOf } from './effect-floor.ts';
 import { blocked } from './gate.ts';
 import type { ReadPolicyData } from './policy-data.ts';
 import { boundedResult, type ResultLimits } from './result-size.ts';
-import { createSignInQuestions, signInNeeded } from './sign-in-questions.ts';
 import type { Taints } from './taints.ts';
 import type { LimitReached } from './time-limits.ts';
 

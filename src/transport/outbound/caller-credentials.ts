@@ -37,7 +37,7 @@ export function callerName({ id, tenant_id }: Caller): string {
     .slice(0, 40)}`;
 }
 
-const PLACE = '{caller}';
+const PLACEHOLDER = '{caller}';
 
 export const CallerTokens = Type.Union([NonEmpty, Type.Record(Type.String(), NonEmpty)], {
   description:
@@ -47,9 +47,9 @@ export type CallerTokens = Static<typeof CallerTokens>;
 
 /** Throws for a section that would give two callers one secret by mistake. */
 export function requireDistinctTokens(tokens: CallerTokens): void {
-  const shared = typeof tokens === 'string' ? tokens : (own(tokens, '*') ?? PLACE);
-  if (shared.includes(PLACE)) return;
-  const why = `${shared} is one secret for all callers: put ${PLACE} into its name, or name it with token`;
+  const shared = typeof tokens === 'string' ? tokens : (own(tokens, '*') ?? PLACEHOLDER);
+  if (shared.includes(PLACEHOLDER)) return;
+  const why = `${shared} is one secret for all callers: put ${PLACEHOLDER} into its name, or name it with token`;
   throw new Fault('invalid_request', why, { param: '/caller_tokens' });
 }
 
@@ -64,7 +64,7 @@ export async function callerToken(
   const named =
     typeof tokens === 'string' ? undefined : own(tokens, tenant_id === undefined ? id : `${tenant_id}/${id}`);
   const template = typeof tokens === 'string' ? tokens : own(tokens, '*');
-  const name = named ?? template?.replaceAll(PLACE, callerName(caller));
+  const name = named ?? template?.replaceAll(PLACEHOLDER, callerName(caller));
   if (name === undefined) {
     throw withoutCredentials(`${server} has no credentials of ${id}: its operator names them under caller_tokens`);
   }

@@ -135,8 +135,8 @@ export async function openAccounts(options: UpstreamOptions = {}): Promise<Accou
 
   function forward(request: IncomingMessage, response: ServerResponse, account: string): void {
     const { authorization: _, ...headers } = request.headers;
-    const told = { ...headers, 'x-account': account };
-    const on = send(upstream.url, { method: request.method ?? 'GET', headers: told }, (answer) => {
+    const forwarded = { ...headers, 'x-account': account };
+    const on = send(upstream.url, { method: request.method ?? 'GET', headers: forwarded }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(response);
     });

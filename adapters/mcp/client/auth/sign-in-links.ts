@@ -1,5 +1,5 @@
 /**
- * Sign-ins of callers, by a link to this gateway. A caller's request makes the link; whoever opens it is sent to the server's
+ * Sign-ins of callers, by a link to this gateway. A caller's request makes the link; the person who opens it is sent to the server's
  * authorization server and back, and is then shown a code. The tokens belong to the caller only once the caller returns this code over
  * its own, authenticated connection. So a link that another person opened gives nobody anything: that person's account is not put under
  * the caller's name, because the caller does not know the code, and the caller does not work with that person's account unnoticed.

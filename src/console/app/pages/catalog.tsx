@@ -112,7 +112,7 @@ export function CatalogPage({ me }: { readonly me: Me }) {
 }
 
 function Address({ address, state, since, reason }: AgentAddress) {
-  const tone = { ready: 'good', unavailable: 'bad' }[state];
+  const tone = state === 'ready' ? 'good' : state === 'unavailable' ? 'bad' : undefined;
   return (
     <p>
       <code>{address}</code> {tone ? <Badge tone={tone}>{state}</Badge> : 'not used yet'}{' '}

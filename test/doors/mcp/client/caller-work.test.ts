@@ -11,10 +11,10 @@ import { linkIn, openCallers, person } from '../../../support/mcp/callers.ts';
 const ANN: Actor = { id: 'ann', kind: 'person', scopes: ['*'] };
 
 test('a task waits in AUTH_REQUIRED for its principal, and goes on with that account', async () => {
-  const heard: unknown[] = [];
+  const received: unknown[] = [];
   const agent = scriptedAgent(async (sink) => {
     const act = await sink.act({ kind: 'tool', tool: 'whoami', server: 'github', tool_call_id: 'c1', arguments: {} });
-    heard.push(act.kind === 'done' ? act.result.output : act);
+    received.push(act.kind === 'done' ? act.result.output : act);
     return undefined;
   });
   const callers = await openCallers(() => ({ sign_in: { per: 'caller' } }), { agents: [agent] });
@@ -36,6 +36,6 @@ test('a task waits in AUTH_REQUIRED for its principal, and goes on with that acc
   await expect(answer({ ...ANN, id: 'bob' })).rejects.toThrow();
   await answer(ANN);
   await eventually(async () => (await state()) === 'COMPLETED', 'COMPLETED');
-  expect(heard).toEqual([expect.objectContaining({ content: [{ type: 'text', text: 'ann@github' }] })]);
+  expect(received).toEqual([expect.objectContaining({ content: [{ type: 'text', text: 'ann@github' }] })]);
   expect(await callers.call('ann', 'whoami')).toBe('ann@github');
 });

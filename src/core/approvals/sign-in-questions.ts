@@ -6,9 +6,9 @@ import { Fault } from '../../model/faults.ts';
 import type { Task } from '../../model/resources.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { Row } from '../../ports/index.ts';
+import type { AuthorizerDeps, RuleOptions } from '../actions/authorize.ts';
 import type { Run } from '../events/rows.ts';
 import { openRun, readsOf, SIGN_IN_KEY } from '../tasks/lifecycle.ts';
-import type { AuthorizerDeps, RuleOptions } from './authorize.ts';
 
 /** The tool with which a sign-in is completed, and its server. */
 export interface SignInNeeded {

@@ -3,7 +3,7 @@
  * sessions, lists and caches are made with its credentials and are for it alone. A caller that has to sign in first sees one tool of
  * the gateway's instead of the server's. Requests of the gateway itself have no credentials here, and get nothing.
  */
-import { CODES, type Era, LATEST_LEGACY, LEGACY, MODERN } from '../../../mappings/mcp.ts';
+import { CODES, type Era, LATEST_LEGACY, LEGACY, MODERN } from '../../../../mappings/mcp.ts';
 import {
   type Actor,
   asText,
@@ -15,16 +15,16 @@ import {
   type Skill,
   type ToolBackend,
   type ToolResult,
-} from '../../../src/index.ts';
-import type { UpstreamConfig } from '../config.ts';
-import { failed } from '../frames.ts';
-import { isMcpRequestContext, type McpRequestContext } from '../request-context.ts';
-import { toSkill } from '../translate.ts';
-import { type CallerAuth, type CallerAuthDeps, createCallerSource } from './auth/caller-auth.ts';
-import { SIGN_IN, SignInRequired } from './auth/sign-in-required.ts';
-import { createIdle } from './idle.ts';
-import { createUpstream } from './tool-backend.ts';
-import { CLIENT_INFO } from './transport/create-transport.ts';
+} from '../../../../src/index.ts';
+import type { UpstreamConfig } from '../../config.ts';
+import { failed } from '../../frames.ts';
+import { isMcpRequestContext, type McpRequestContext } from '../../request-context.ts';
+import { toSkill } from '../../translate.ts';
+import { createIdle } from '../idle.ts';
+import { createUpstream } from '../tool-backend.ts';
+import { CLIENT_INFO } from '../transport/create-transport.ts';
+import { type CallerAuth, type CallerAuthDeps, createCallerSource } from './caller-auth.ts';
+import { SIGN_IN, SignInRequired } from './sign-in-required.ts';
 
 type PerCallerDeps = CallerAuthDeps & Parameters<typeof createUpstream>[2];
 
@@ -269,9 +269,9 @@ async function signIn(
   { code }: JsonObject,
   context: McpRequestContext | undefined,
 ): Promise<ToolResult> {
-  const given = typeof code === 'string' && code !== '' ? code : await askForCode(required, context);
-  if (given === undefined) throw required;
-  await auth.finish?.(given);
+  const entered = typeof code === 'string' && code !== '' ? code : await askForCode(required, context);
+  if (entered === undefined) throw required;
+  await auth.finish?.(entered);
   return SIGNED_IN;
 }
 
