@@ -49,13 +49,13 @@ test('100,000 rows and a burst of 5,000 more: few elements, one redraw a frame, 
     await page.getByRole('button', { name: 'Load older' }).click();
     await expect.poll(() => listed(page), { timeout: 30_000 }).toBeGreaterThanOrEqual(Math.min(wanted, MANY));
   }
-  for (const place of [0, 0.5, 1]) {
+  for (const share of [0, 0.5, 1]) {
     await page.evaluate(
-      `document.querySelector('.list').scrollTop = ${place} * document.querySelector('.list').scrollHeight`,
+      `document.querySelector('.list').scrollTop = ${share} * document.querySelector('.list').scrollHeight`,
     );
     await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBeGreaterThan(10);
     expect(await elements(page)).toBeLessThan(MOST_ELEMENTS);
-    await expectInert(page, `at ${place}`);
+    await expectInert(page, `at ${share}`);
   }
   await page.getByText('row 0 <img', { exact: false }).waitFor();
   await page.evaluate("document.querySelector('.list').scrollTop = 0");

@@ -187,7 +187,7 @@ export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
     },
     async saveCases(name, cases, by) {
       await requireEditable(name);
-      // Cases that cannot be read would fail whoever runs them next.
+      // Cases that cannot be read would fail at the next run.
       await readCases('cases', cases);
       const file = casesFile(name);
       await replaceFile(file, cases);
