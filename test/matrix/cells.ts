@@ -64,11 +64,15 @@ export function surprises(cell: Cell, account: Account): string[] {
   const of = (name: 'loses' | 'changes', always: boolean) =>
     new Set(lines.filter((each) => each.always === always).flatMap(({ line }) => line[name] ?? []));
   const [maybe, surely] = [true, false].map((always) => new Set([...of('loses', always), ...of('changes', always)]));
-  const differs = ASPECTS.filter((aspect) => JSON.stringify(account.aspects[aspect]) !== JSON.stringify(reported[aspect]));
+  const differs = ASPECTS.filter(
+    (aspect) => JSON.stringify(account.aspects[aspect]) !== JSON.stringify(reported[aspect]),
+  );
   const found: string[] = [...account.faults];
   for (const aspect of differs)
     if (!maybe?.has(aspect) && !surely?.has(aspect))
-      found.push(`${aspect}: ${JSON.stringify(account.aspects[aspect])} instead of ${JSON.stringify(reported[aspect])}`);
+      found.push(
+        `${aspect}: ${JSON.stringify(account.aspects[aspect])} instead of ${JSON.stringify(reported[aspect])}`,
+      );
   for (const aspect of surely ?? [])
     if (!differs.includes(aspect)) found.push(`${aspect} is declared as lost, and is whole`);
   // What is lost is written down where it was lost, and nothing else is.

@@ -2,6 +2,7 @@
 import * as newer from '../../../mappings/a2a.ts';
 import * as older from '../../../mappings/a2a-0.3.ts';
 import { isTerminal } from '../../../src/model/words.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { Setup } from '../backends.ts';
 import type { Loose } from '../gateway.ts';
 import { createInbox, type DoorClient, eventsOf, type Work } from './door.ts';
@@ -143,10 +144,9 @@ function peer(dialect: Dialect): DoorClient {
         async ended() {
           const isOver = (frame: Loose) => isTerminal(stateOf(frame) ?? '');
           if (!isOver(over ?? {})) {
-            const known = await call(methods.get, { id });
-            // A stream ends with its question: the peer subscribes again.
-            if (!isOver(known) && inbox.frames.some(isQuestion)) void follow(methods.subscribe, { id });
-            if (!isOver(known)) await inbox.find(isOver, 'the end');
+            // A stream ends with its question: the peer looks again until the work is over.
+            const look = async () => isOver(await call(methods.get, { id }));
+            await eventually(look, 'the end', { timeoutMs: 60_000 });
           }
           const task = await call(methods.get, { id });
           const answers = (task.artifacts ?? []).filter((each: Loose) => each.name === 'response');

@@ -1,4 +1,5 @@
 /** A client of MCP 2025-11-25 over streamable HTTP: agents are tools, questions are forms, long work is a task of the protocol. */
+import { eventually } from '../../support/eventually.ts';
 import type { Setup } from '../backends.ts';
 import type { Gateway, Loose } from '../gateway.ts';
 import { LONG } from '../stories.ts';
@@ -57,6 +58,7 @@ export const mcp: DoorClient = {
       return result;
     }
 
+    const before = await newestTask(near);
     const capabilities = { elicitation: { form: {} } };
     const clientInfo = { name: 'client', version: '1' };
     await call('initialize', { protocolVersion: REVISION, capabilities, clientInfo });
@@ -79,7 +81,12 @@ export const mcp: DoorClient = {
       async task() {
         if (taskId) return taskId;
         const shown = inbox.frames.find(({ id, method }) => id === calling && method === undefined)?.result;
-        return shown?.structuredContent?.task_id ?? (await newestTask(near));
+        if (shown) return shown.structuredContent.task_id;
+        const another = async () => {
+          const newest = await newestTask(near);
+          return newest === before ? undefined : newest;
+        };
+        return await eventually(another, 'the task');
       },
       asked: async () => void (await inbox.find(isQuestion, 'a question')),
       async answer({ approved, value, reason }) {
