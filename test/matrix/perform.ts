@@ -37,7 +37,7 @@ async function performBackend(backend: Backend, cells: readonly Cell[], dir: str
 
 export async function performCells(
   cells: readonly Cell[],
-  { together, tell = () => {} }: { readonly together: number; tell?(result: Result): void },
+  { concurrency, tell = () => {} }: { readonly concurrency: number; tell?(result: Result): void },
 ): Promise<readonly Result[]> {
   const possible = cells.filter((cell) => !impossible(cell));
   const waiting = [...new Set(possible.map(({ backend }) => backend))];
@@ -53,7 +53,7 @@ export async function performCells(
     }
   };
   try {
-    await Promise.all(Array.from({ length: together }, next));
+    await Promise.all(Array.from({ length: concurrency }, next));
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }

@@ -15,7 +15,7 @@ const { values } = parseArgs({
     door: { type: 'string', multiple: true },
     backend: { type: 'string', multiple: true },
     story: { type: 'string', multiple: true },
-    together: { type: 'string', default: '2' },
+    concurrency: { type: 'string', default: '2' },
     out: { type: 'string' },
     verbose: { type: 'boolean' },
   },
@@ -25,7 +25,7 @@ const cells = ((values.backend ?? BACKENDS) as readonly Backend[]).flatMap((back
   stories.flatMap((story) => ((values.door ?? DOORS) as readonly Door[]).map((door) => ({ door, backend, story }))),
 );
 const results = await performCells(cells, {
-  together: Number(values.together),
+  concurrency: Number(values.concurrency),
   tell({ door, backend, story, ms, surprises, account }) {
     const cell = `${door} before ${backend}, ${story}`;
     for (const each of surprises) process.stdout.write(`NOT AS DECLARED  ${cell}: ${each.slice(0, 600)}\n`);

@@ -24,15 +24,7 @@ interface Change {
 
 export const CHANGES: Readonly<Record<string, Change>> = {
   'approval-timeout': {
-    rules: [
-      {
-        id: 'mail-needs-a-person',
-        when: { tool: 'send_mail' },
-        then: 'ask',
-        say: 'mail leaves the house, so a person decides',
-        expires: '1s',
-      },
-    ],
+    rules: (readStory('approval-timeout').world.rules ?? []).map((rule) => ({ ...rule, expires: '1s' })),
     why: 'a second is waited for, not ten minutes',
   },
   canceled: {

@@ -19,7 +19,7 @@ test('a tenth of the cells is as declared', { timeout: 600_000 }, async () => {
   expect(new Set(cells.map(({ door }) => door))).toEqual(new Set(DOORS));
   expect(new Set(cells.map(({ backend }) => backend))).toEqual(new Set(BACKENDS));
   expect(new Set(cells.map(({ story }) => story))).toEqual(new Set(storyNames()));
-  const results = await performCells(cells, { together: 2 });
+  const results = await performCells(cells, { concurrency: 2 });
   expect(results.filter(({ surprises }) => surprises.length > 0).map(({ account: _, ...result }) => result)).toEqual(
     [],
   );

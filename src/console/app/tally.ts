@@ -13,7 +13,7 @@ export interface Measure {
 }
 
 interface Minute {
-  readonly verdicts: Record<string, number>;
+  readonly verdicts: Map<string, number>;
   readonly tools: Map<string, Measure>;
   readonly callers: Map<string, Measure>;
 }
@@ -47,11 +47,11 @@ function take({ minutes, begun }: Tally, row: EventRow): void {
   const { verdict, event, tool, call, at, usd } = row;
   if (!verdict && !call && usd === 0) return;
   const number = Math.floor(at / MINUTE_MS);
-  const minute: Minute = minutes.get(number) ?? { verdicts: {}, tools: new Map(), callers: new Map() };
+  const minute: Minute = minutes.get(number) ?? { verdicts: new Map(), tools: new Map(), callers: new Map() };
   minutes.set(number, minute);
   const caller = row.agent || row.person;
   if (verdict) {
-    minute.verdicts[verdict] = (minute.verdicts[verdict] ?? 0) + 1;
+    minute.verdicts.set(verdict, (minute.verdicts.get(verdict) ?? 0) + 1);
     for (const one of [measure(minute.callers, caller), measure(minute.tools, tool)]) {
       one.decisions += 1;
       one.usd += usd;
@@ -83,7 +83,7 @@ function measure(map: Map<string, Measure>, name: string): Measure {
 }
 
 export interface Counted {
-  readonly verdicts: Readonly<Record<string, number>>;
+  readonly verdicts: ReadonlyMap<string, number>;
   readonly failed: number;
   /** Most calls first. */
   readonly tools: readonly Measure[];
@@ -92,13 +92,12 @@ export interface Counted {
 
 /** Everything since the beginning of this minute. */
 export function countedSince({ minutes }: Tally, since: number): Counted {
-  const verdicts: Record<string, number> = {};
+  const verdicts = new Map<string, number>();
   const tools = new Map<string, Measure>();
   const callers = new Map<string, Measure>();
   for (const [number, minute] of minutes) {
     if (number * MINUTE_MS < since) continue;
-    for (const [verdict, count] of Object.entries(minute.verdicts))
-      verdicts[verdict] = (verdicts[verdict] ?? 0) + count;
+    for (const [verdict, count] of minute.verdicts) verdicts.set(verdict, (verdicts.get(verdict) ?? 0) + count);
     for (const [from, to] of [
       [minute.tools, tools],
       [minute.callers, callers],

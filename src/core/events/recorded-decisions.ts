@@ -179,12 +179,11 @@ function asKnown(value: Json | undefined): Json {
   if (typeof value === 'string') return value.includes('[redacted: ') ? UNRECORDED : value;
   if (typeof value !== 'object' || value === null) return value ?? null;
   if (Array.isArray(value)) return value.map(asKnown);
-  let changed: Record<string, Json> | undefined;
-  for (const [name, member] of Object.entries(value)) {
+  let differs = false;
+  const members = Object.entries(value).map(([name, member]): [string, Json] => {
     const known = asKnown(member);
-    if (known === member) continue;
-    changed ??= { ...(value as Record<string, Json>) };
-    changed[name] = known;
-  }
-  return changed ?? value;
+    differs ||= known !== member;
+    return [name, known];
+  });
+  return differs ? Object.fromEntries(members) : value;
 }

@@ -84,9 +84,9 @@ export function createSubmit(deps: SubmitDeps) {
     // Work in a forked session is on the fork's branch, whichever door it came through.
     const branchId = body.branch_id ?? session.branch_id ?? null;
     if (body.parent_task_id) await access.see(actor, 'task', body.parent_task_id);
-    const place = servedIn(session.metadata);
-    const agent = agentFor(actor, body.agent, persona, place);
-    const elsewhere = agent === 'none' || backends.has(agent) ? undefined : await processOf(agent, place);
+    const servedBy = servedIn(session.metadata);
+    const agent = agentFor(actor, body.agent, persona, servedBy);
+    const elsewhere = agent === 'none' || backends.has(agent) ? undefined : await processOf(agent, servedBy);
     const sealer = body.metadata?.tollbridge === undefined ? undefined : deps.sealer?.();
     refuseCircle(callerOf(body.metadata), sealer && hopOf(sealer.key_id, agent));
     const id = ids.next('task');

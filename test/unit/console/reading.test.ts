@@ -65,13 +65,13 @@ test('calls are counted for tool and caller, with the time they ran and not the 
   ];
   const tally = extendTally(undefined, { rows, epoch: 1 });
   const { tools, callers, verdicts, failed } = countedSince(tally, 0);
-  expect(verdicts).toEqual({ escalate: 1, block: 1 });
+  expect(Object.fromEntries(verdicts)).toEqual({ escalate: 1, block: 1 });
   expect(failed).toBe(1);
   expect(tools).toMatchObject([{ name: 'send_mail', calls: 2, decisions: 2, blocked: 1, failed: 1, usd: 2 }]);
   expect(callers).toMatchObject([{ name: 'agent:demo', calls: 2, failed: 1, usd: 2.5 }]);
   expect(Math.max(...(tools[0]?.times ?? []))).toBe(250);
   expect(median([3, 1, 2])).toBe(2);
-  expect(countedSince(tally, AT + 3_600_000)).toMatchObject({ verdicts: {}, tools: [], callers: [] });
+  expect(countedSince(tally, AT + 3_600_000)).toMatchObject({ verdicts: new Map(), tools: [], callers: [] });
 });
 
 test('names that an agent makes up do not fill the memory', () => {

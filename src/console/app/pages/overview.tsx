@@ -52,14 +52,14 @@ export function Overview({ me }: { readonly me: Me }) {
       <div class="numbers">
         <Figure to="/approvals" value={list.length} name="approvals pending" tone={list.length > 0 ? 'warn' : ''} />
         <Figure to="/activity?group=task&event=task.started" value={running.value?.length ?? 0} name="tasks running" />
-        {VERDICTS.filter((verdict) => counted.verdicts[verdict] || verdict === 'allow' || verdict === 'block').map(
+        {VERDICTS.filter((verdict) => counted.verdicts.has(verdict) || verdict === 'allow' || verdict === 'block').map(
           (verdict) => (
             <Figure
               key={verdict}
               to={`/activity?verdict=${verdict}&since=${recent}`}
-              value={counted.verdicts[verdict] ?? 0}
+              value={counted.verdicts.get(verdict) ?? 0}
               name={`acts ${VERDICT_WORDS[verdict]}`}
-              tone={verdict === 'block' && counted.verdicts.block ? 'bad' : ''}
+              tone={verdict === 'block' && counted.verdicts.has('block') ? 'bad' : ''}
             />
           ),
         )}
@@ -204,13 +204,15 @@ function Measured({
   );
 }
 
+const NO_VERDICTS: ReadonlyMap<string, number> = new Map();
+
 function Plot({ tally, now }: { readonly tally: Tally; readonly now: number }) {
   const minute = Math.floor(now / MINUTE_MS);
   const columns = Array.from(
     { length: MINUTES },
-    (_, at) => tally.minutes.get(minute - MINUTES + 1 + at)?.verdicts ?? {},
+    (_, at) => tally.minutes.get(minute - MINUTES + 1 + at)?.verdicts ?? NO_VERDICTS,
   );
-  const sums = columns.map((column) => Object.values(column).reduce((sum, value) => sum + value, 0));
+  const sums = columns.map((column) => [...column.values()].reduce((sum, value) => sum + value, 0));
   const most = Math.max(1, ...sums);
   const total = sums.reduce((sum, value) => sum + value, 0);
   return (
@@ -226,7 +228,7 @@ function Plot({ tally, now }: { readonly tally: Tally; readonly now: number }) {
         {columns.map((column, at) => {
           let top = 70;
           return VERDICTS.map((verdict) => {
-            const height = ((column[verdict] ?? 0) / most) * 66;
+            const height = ((column.get(verdict) ?? 0) / most) * 66;
             top -= height;
             return height > 0 ? (
               <rect key={`${at} ${verdict}`} class={`v-${verdict}`} x={at * 10 + 1} y={top} width="8" height={height} />
