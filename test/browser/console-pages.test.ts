@@ -92,11 +92,11 @@ test('activity: filters are the address, a pause holds the list, and an event sh
   await page.getByLabel('Tool').selectOption('read_note');
   await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(1);
   await page.locator('.row').click();
-  await page.locator('.detail pre', { hasText: 'reads-are-fine' }).waitFor();
+  await page.locator('.detail pre', { hasText: 'reads-are-fine' }).first().waitFor();
   const address = page.url();
   await page.goto('about:blank');
   await page.goto(address);
-  await page.locator('.detail pre', { hasText: 'reads-are-fine' }).waitFor();
+  await page.locator('.detail pre', { hasText: 'reads-are-fine' }).first().waitFor();
   await page.keyboard.press('Escape');
   await page.keyboard.press('p');
   await done(at, await at.work('read plan'));

@@ -47,7 +47,8 @@ export function createCarried(sink: Sink): Carried {
   const decided = new Set<unknown>();
   return {
     sink: {
-      ...sink,
+      ask: (question) => sink.ask(question),
+      act: (action, effect, withdrawn) => sink.act(action, effect, withdrawn),
       async emit(fact) {
         const { event, payload } = fact;
         if (event === 'vendor.tollbridge.usage') counts.usage += 1;

@@ -34,8 +34,12 @@ describe('frames of A2A', { timeout: 60_000 }, () => {
       id: null,
       error: { code: -32600, message: expect.stringContaining('needs an id') },
     });
-    const older = await post({ jsonrpc: '2.0', method: 'message/send', params: {} }, '0.3');
+    const message = { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'hello' }] };
+    const older = await post({ jsonrpc: '2.0', method: 'message/send', params: { message } }, '0.3');
     expect(older.json).toMatchObject({ id: null, error: { code: -32600 } });
+    // What else is wrong with it is said first.
+    const empty = await post({ jsonrpc: '2.0', method: 'message/send', params: {} }, '0.3');
+    expect(empty.json).toMatchObject({ id: null, error: { code: -32602 } });
     await unharmed(gateway, post);
   });
 
