@@ -14,6 +14,7 @@ export interface Words {
 
 /** Deeper values are written out as JSON. */
 const DEEPEST = 32;
+const MOST_TIMES = 256;
 const EVENT_ID = /^evt_\d{16}$/;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 // A surrogate is escaped only when it is alone; a pair merely takes the slower way.
@@ -28,9 +29,8 @@ export function createPacker(words: Words): (value: object) => string {
   /** The texts written out so far. */
   const written: string[] = [];
   let lastTime = '';
-  /** The time that was packed last and its packed form: all events of a batch have the same. */
-  let knownTime = '';
-  let packedTime = '';
+  /** Packed forms of recent times: all events of a batch have one in common, and a task repeats a few. */
+  const times = new Map<string, string>();
 
   function put(value: unknown, depth: number): void {
     switch (typeof value) {
@@ -76,14 +76,16 @@ export function createPacker(words: Words): (value: object) => string {
       out += TAG.sameTime;
       return true;
     }
-    if (text !== knownTime) {
+    let packed = times.get(text);
+    if (packed === undefined) {
       const at = TIME.test(text) ? Date.parse(text) : Number.NaN;
       if (!(at >= 0) || new Date(at).toISOString() !== text) return false;
-      knownTime = text;
-      packedTime = TAG.time + numeral(at);
+      packed = TAG.time + numeral(at);
+      if (times.size >= MOST_TIMES) times.clear();
+      times.set(text, packed);
     }
     lastTime = text;
-    out += packedTime;
+    out += packed;
     return true;
   }
 
