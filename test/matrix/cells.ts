@@ -11,7 +11,7 @@ import type { Door } from './doors/index.ts';
 import { liveStory, reportedIn } from './stories.ts';
 
 interface Line {
-  /** Aspects that the account lacks, each with a `loss` on the event it concerns. `*`: wherever the story has any. */
+  /** Aspects that the account lacks, each with a `loss` on the event it concerns. `*` as the story: every story that has the aspect. */
   readonly loses?: readonly Aspect[];
   /** Aspects that come out otherwise because the protocol has no smaller word. */
   readonly changes?: readonly Aspect[];

@@ -134,7 +134,7 @@ export const mcp: DoorClient = {
   },
 };
 
-/** The newest work that is nobody's part. */
+/** The newest task that has no parent task. */
 export async function newestTask(near: Gateway): Promise<string> {
   const tasks = (await near.list('/v1/tasks')).filter(({ parent_task_id }) => !parent_task_id);
   return tasks.reduce((one, other) => (one.created_at > other.created_at ? one : other)).id;

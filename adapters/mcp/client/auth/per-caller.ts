@@ -35,7 +35,7 @@ const MOST_CALLERS = 10_000;
 interface Own {
   readonly backend: ToolBackend;
   readonly auth: CallerAuth;
-  /** Listens for changes where the server has been used, for as long as anyone wants to know of them. */
+  /** Watches the server's lists while this caller uses it and at least one listener is registered; otherwise stops. */
   settle(): void;
   close(): Promise<void>;
 }
