@@ -1,6 +1,8 @@
 /** Every act, decision and message as it happens. The filters are the address; a click on a row shows the whole event. */
 import type { ComponentChildren } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
+import type { JsonObject } from '../../../model/schema.ts';
+import { lossIn } from '../../../model/values/loss.ts';
 import { call } from '../api.ts';
 import { type Feed, feed, useFeed } from '../feed.ts';
 import { type Choices, extend, extendChoices, FILTERS, type Filtered, type FilterName, wantedBy } from '../filters.ts';
@@ -199,19 +201,16 @@ function doorOf(rows: readonly EventRow[], id: string): string {
 }
 
 /** What a translation could not carry, as the event says it. */
-function Loss({ event }: { readonly event: LogEvent }) {
-  const { loss } = event as { readonly loss?: unknown };
-  const lost = [loss, event.metadata?.loss, event.payload.loss, event.payload.not_reported].flatMap((found) =>
-    Array.isArray(found) ? (found as readonly unknown[]) : found === undefined || found === null ? [] : [found],
-  );
+function Losses({ event }: { readonly event: LogEvent }) {
+  const lost = lossIn(event.payload as JsonObject);
   if (lost.length === 0) return null;
   return (
     <section class="loss" aria-label="What the translation could not carry">
       <h3>What the translation could not carry</h3>
       <ul>
-        {lost.slice(0, 100).map((one, at) => (
+        {lost.slice(0, 100).map(({ aspect, why }, at) => (
           <li key={String(at)}>
-            <Line text={typeof one === 'string' ? one : (JSON.stringify(one) ?? '')} />
+            <Line text={`${aspect}: ${why}`} />
           </li>
         ))}
       </ul>
@@ -306,7 +305,7 @@ export function EventDetail({
             {value.session_id && <Link to={`/activity?session=${value.session_id}`}>rows of this session</Link>}
             {value.task_id && <Link to={`/proof?task=${value.task_id}`}>receipts of this task</Link>}
           </p>
-          <Loss event={value} />
+          <Losses event={value} />
           <Frames id={id} door={door}>
             <h3>As it came in</h3>
             <Json value={payload} />
