@@ -1,25 +1,24 @@
 /** One event whole: as it came in, as it leaves at each door, and what the translation could not carry. */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import type { JsonObject } from '../../../../model/schema.ts';
+import { lossIn } from '../../../../model/values/loss.ts';
 import { call } from '../../api.ts';
 import { Link } from '../../router.tsx';
 import type { LogEvent } from '../../rows.ts';
 import { Json, Line, Trouble, useLoad } from '../../ui.tsx';
 
 /** What a translation could not carry, as the event says it. */
-function Loss({ event }: { readonly event: LogEvent }) {
-  const { loss } = event as { readonly loss?: unknown };
-  const lost = [loss, event.metadata?.loss, event.payload.loss, event.payload.not_reported].flatMap((found) =>
-    Array.isArray(found) ? (found as readonly unknown[]) : found === undefined || found === null ? [] : [found],
-  );
+function Losses({ event }: { readonly event: LogEvent }) {
+  const lost = lossIn(event.payload as JsonObject);
   if (lost.length === 0) return null;
   return (
     <section class="loss" aria-label="What the translation could not carry">
       <h3>What the translation could not carry</h3>
       <ul>
-        {lost.slice(0, 100).map((one, at) => (
+        {lost.slice(0, 100).map(({ aspect, why }, at) => (
           <li key={String(at)}>
-            <Line text={typeof one === 'string' ? one : (JSON.stringify(one) ?? '')} />
+            <Line text={`${aspect}: ${why}`} />
           </li>
         ))}
       </ul>
@@ -114,7 +113,7 @@ export function EventDetail({
             {value.session_id && <Link to={`/activity?session=${value.session_id}`}>rows of this session</Link>}
             {value.task_id && <Link to={`/proof?task=${value.task_id}`}>receipts of this task</Link>}
           </p>
-          <Loss event={value} />
+          <Losses event={value} />
           <Frames id={id} door={door}>
             <h3>As it came in</h3>
             <Json value={payload} />
