@@ -45,7 +45,8 @@ export function createWorkers(hop: string): Workers {
         depth: depthOf(attributes as JsonObject),
         via: [...viaOf(attributes as JsonObject), hop],
       };
-      if (!known && task_id !== undefined && tool_call_id !== undefined) asking.set(callKey(task_id, tool_call_id), worker);
+      if (!known && task_id !== undefined && tool_call_id !== undefined)
+        asking.set(callKey(task_id, tool_call_id), worker);
       return worker;
     },
 
