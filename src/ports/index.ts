@@ -74,6 +74,7 @@ export type {
   EventRange,
   FilterName,
   GrownNode,
+  Lease,
   ListQuery,
   LogTree,
   LogTreeState,
