@@ -48,7 +48,7 @@ import { createUploads } from './commands/uploads.ts';
 import { createViews } from './commands/views.ts';
 import type { Context, Handlers } from './context.ts';
 import { createLog, type Log } from './events/log.ts';
-import { endsTask } from './events/projector.ts';
+import { endsTask } from './events/projections/tasks.ts';
 import { shownAccepted } from './events/visibility.ts';
 import { createReplayer } from './replay/replay.ts';
 import { type CoreDeps, DEFAULTS, type Settings } from './settings.ts';

@@ -14,7 +14,7 @@ import { excess, type ResultLimits } from '../actions/result-size.ts';
 import type { Taints } from '../actions/taints.ts';
 import { accepted, type Context, type Handlers, once } from '../context.ts';
 import { keptBytes } from '../events/log.ts';
-import { bindingId } from '../events/projector.ts';
+import { bindingId } from '../events/projections/resources.ts';
 import type { Tools } from '../tools/catalog.ts';
 import { receiptLocation, receiptResource } from './views.ts';
 

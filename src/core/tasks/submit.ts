@@ -35,7 +35,7 @@ import {
 } from '../commands/session-opening.ts';
 import { messageEvents, openSession } from '../commands/transcript.ts';
 import { accepted, type Context, earlier, once, type Received } from '../context.ts';
-import { taskAfter } from '../events/projector.ts';
+import { taskAfter } from '../events/projections/tasks.ts';
 import type { Tally } from '../events/rows.ts';
 import { goOnWith } from '../waiting.ts';
 import { callerOf, hopOf, refuseCircle } from './calling-gateway.ts';
