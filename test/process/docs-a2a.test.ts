@@ -72,8 +72,11 @@ test('the example answer is one, with the ids of a real question', async () => {
   expect(task.status.state).toBe('TASK_STATE_INPUT_REQUIRED');
   const askId = /"askId":"(ask_\w+)"/.exec(JSON.stringify(task.status.message))?.[1] ?? '';
   const [, example = ''] = /```json\n(\{\s+"message"[\s\S]*?)```/.exec(page) ?? [];
-  const answer = JSON.parse(example.replace('task_01', task.id).replace('ask_01', askId));
-  expect((await post(answer)).result.task.status.state).toBe('TASK_STATE_COMPLETED');
+  const answer = JSON.parse(
+    example.replace('"task_01"', JSON.stringify(task.id)).replace('"ask_01"', JSON.stringify(askId)),
+  );
+  const answered = await post(answer);
+  expect(answered).toMatchObject({ result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } });
 });
 
 test('it names the scope of approvals, how a partner gets a key, gRPC and push', () => {
