@@ -77,11 +77,11 @@ export interface EndpointDeps {
   readonly bridge: Bridge;
   readonly callTasks: CallTasks;
   readonly settings: Pick<McpSettings, 'suspendMs'>;
-  readonly deps: Pick<Deps, 'ids' | 'log' | 'clock'>;
+  readonly deps: Pick<Deps, 'ids' | 'log' | 'clock'> & Partial<Pick<Deps, 'http'>>;
 }
 
 export function createEndpoint(server: string, { bridge, callTasks, settings, deps }: EndpointDeps): EndpointHandler {
-  const suspended = createSuspendedCalls(settings.suspendMs);
+  const suspended = createSuspendedCalls(settings.suspendMs, () => deps.http?.mark ?? '');
   const approvals = createApprovals(bridge, deps);
   const refuse = createRefuse(bridge, callTasks);
   const owners = createTaskOwners(server, bridge);

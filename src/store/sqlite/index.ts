@@ -119,7 +119,10 @@ async function openSqlite(options: SqliteOptions): Promise<Database> {
       blobs.sweep();
       leases.sweep();
     }),
-    lease: leases.take,
+    lease(name) {
+      const held = leases.take(name);
+      return held && { ...held, epoch: 0 };
+    },
     room: createFreeRoom(connection, maxBytes),
     close() {
       leases.close();
