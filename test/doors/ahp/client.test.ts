@@ -365,10 +365,11 @@ describe('relay', () => {
     expect(await agent.ask('memory_recall', recall)).toMatchObject({ decision: 'allow', injected_facts: [fact] });
     expect(await agent.ask('memory_recall', { ...recall, max_results: 0 })).toMatchObject({ injected_facts: [] });
     const perception = {
-      session_id: 's',
-      intent: 'understand',
-      target: { entity: { type: 'function', name: 'main' } },
-      context: { workspace: '/', query: 'make' },
+      intent: 'Locate',
+      target_type: 'function',
+      target_name: 'main',
+      query: 'main',
+      working_directory: '/',
     };
     expect(await agent.ask('context_perception', perception)).toMatchObject({
       decision: 'allow',
