@@ -74,7 +74,7 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
   const schema = options.schema ?? SCHEMA;
   const writer = randomBytes(12).toString('hex');
   const target = targetOf(options);
-  const direct = directUrl === undefined ? target : targetOf({ url: directUrl, password: options.password });
+  const direct = directUrl === undefined ? target : targetOf({ ...options, url: directUrl });
   const connections = createConnections(target, options);
   try {
     await prepare(connections, schema, name);

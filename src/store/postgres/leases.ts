@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import type { HeldLease } from '../engine/database.ts';
-import { clientConfig, letExit } from './connection/connections.ts';
+import { clientConfig, endClient, letExit } from './connection/connections.ts';
 import type { Versions } from './connection/versions.ts';
 import { lockKey, type Target } from './location.ts';
 import { filledIn } from './schema/migrations.ts';
@@ -70,7 +70,7 @@ export function createLeases(deps: LeasesDeps): Leases {
     clearInterval(fresh.beat);
     session = undefined;
     fresh.lost.abort();
-    void fresh.client.end().catch(() => undefined);
+    void endClient(fresh.client);
   }
 
   async function beat(fresh: Session): Promise<void> {
@@ -135,7 +135,7 @@ export function createLeases(deps: LeasesDeps): Leases {
       if (own) {
         clearInterval(own.beat);
         own.lost.abort();
-        await own.client.end().catch(() => undefined);
+        await endClient(own.client);
       }
     },
   };

@@ -8,7 +8,8 @@ import { Fault } from '../../model/faults.ts';
 export interface PostgresLocation {
   /** `postgres://user@host:5432/database?sslmode=verify-full&sslrootcert=/path/ca.pem` */
   readonly url: string;
-  readonly password?: string;
+  /** Asked for with each new connection, so that it can be changed while gateways run. */
+  readonly password?: string | (() => Promise<string>);
   /** Around a pooler in transaction mode: for leases and notices, which live as long as their connection. */
   readonly directUrl?: string;
   /** The schema that holds the tables; `tollbridge` when absent. */
@@ -30,7 +31,7 @@ export interface Target {
   readonly port: number;
   readonly user: string;
   readonly database: string;
-  readonly password: string | undefined;
+  readonly password: PostgresLocation['password'];
   readonly ssl: ConnectionOptions | false;
 }
 
@@ -49,7 +50,7 @@ export function nameOf({ url, schema = SCHEMA }: Pick<PostgresLocation, 'url' | 
   return `postgres://${user}${parsed.host}${parsed.pathname}${more}`;
 }
 
-export function targetOf({ url, password }: { url: string; password?: string | undefined }): Target {
+export function targetOf({ url, password }: { url: string; password?: PostgresLocation['password'] }): Target {
   const parsed = parse(url);
   if (parsed.password !== '') throw invalid('must not hold a password: put it into a vault, and name it with `secret`');
   const unknown = [...parsed.searchParams.keys()].find((key) => !KNOWN.includes(key));

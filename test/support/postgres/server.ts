@@ -24,7 +24,9 @@ async function portOf(): Promise<number> {
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw thrown;
   }
-  await eventually(() => existsSync(port) || existsSync(join(dir, 'failed')), 'the PostgreSQL server', { timeoutMs: 50_000 });
+  await eventually(() => existsSync(port) || existsSync(join(dir, 'failed')), 'the PostgreSQL server', {
+    timeoutMs: 50_000,
+  });
   if (!existsSync(port)) throw new Error(`PostgreSQL did not start: ${readFileSync(join(dir, 'failed'), 'utf8')}`);
   return Number(readFileSync(port, 'utf8'));
 }
@@ -62,6 +64,7 @@ export async function createDatabase(): Promise<TestDatabase> {
     }),
     query: (text, values = []) =>
       onServer(port, name, async (client) => {
+        await client.query('SET default_transaction_read_only = off');
         const { rows } = await client.query({ text, values, rowMode: 'array' });
         return rows as unknown[][];
       }),

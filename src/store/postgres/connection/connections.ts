@@ -5,6 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { Fault } from '../../../model/faults.ts';
 import { isConnectionLoss } from '../errors.ts';
 import type { PostgresLocation, Target } from '../location.ts';
 
@@ -63,6 +64,21 @@ export function clientConfig(target: Target): pg.ClientConfig {
   };
 }
 
+/** Says goodbye, and does not wait long for an answer that may never come. */
+export async function endClient(client: pg.Client): Promise<void> {
+  await within(client.end());
+  (client as pg.Client & { connection?: { stream?: { destroy(): void } } }).connection?.stream?.destroy();
+}
+const GOODBYE_MS = 1_000;
+async function within(ending: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, GOODBYE_MS);
+  });
+  await Promise.race([ending.catch(() => undefined), late]);
+  clearTimeout(timer);
+}
+
 /** The process may end although the connection is open. The typings of the driver lack this method. */
 export function letExit(client: pg.Client): void {
   (client as pg.Client & { unref(): void }).unref();
@@ -82,8 +98,10 @@ export function createConnections(target: Target, location: PostgresLocation): C
   // An idle connection that breaks is replaced; who uses one meets the error.
   pool.on('error', () => undefined);
   const transactions = new AsyncLocalStorage<Transaction>();
+  let closing: Promise<void> | undefined;
 
   async function take(): Promise<Connection> {
+    if (closing) throw new Fault('unavailable', 'the store is closed');
     let client: pg.PoolClient;
     try {
       client = await pool.connect();
@@ -137,14 +155,13 @@ export function createConnections(target: Target, location: PostgresLocation): C
     const transaction = transactions.getStore();
     return transaction?.over ? undefined : transaction;
   };
-  let closing: Promise<void> | undefined;
   return {
     query: (text, values) => current()?.query(text, values) ?? read(text, values),
     take,
     within: (transaction, work) => transactions.run(transaction, work),
     current,
     close() {
-      closing ??= pool.end();
+      closing ??= within(pool.end());
       return closing;
     },
   };

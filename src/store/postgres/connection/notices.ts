@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import type { Target } from '../location.ts';
 import { filledIn } from '../schema/migrations.ts';
-import { type Connections, clientConfig, letExit } from './connections.ts';
+import { type Connections, clientConfig, endClient, letExit } from './connections.ts';
 import type { Versions } from './versions.ts';
 
 export interface Notices {
@@ -47,7 +47,7 @@ export function createNotices({ connections, versions, target, schema, writer }:
       if (client !== fresh) return;
       client = undefined;
       listening = false;
-      void fresh.end().catch(() => undefined);
+      void endClient(fresh);
       if (closed) return;
       look();
       reconnect = setTimeout(listen, RECONNECT_MS).unref();
@@ -107,7 +107,7 @@ export function createNotices({ connections, versions, target, schema, writer }:
       clearTimeout(reconnect);
       const last = client;
       client = undefined;
-      await Promise.all([polling, announcing, last?.end().catch(() => undefined)]);
+      await Promise.all([polling, announcing, last && endClient(last)]);
     },
   };
 }
