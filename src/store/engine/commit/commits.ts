@@ -246,8 +246,8 @@ export function createCommits(deps: CommitsDeps): Commits {
     const { batch, jobs, after, version } = decided;
     if (batch.empty) {
       batch.release();
-      // The units were decided without the lock, so the answer must still be true now.
-      if (database.version() !== version) return false;
+      // The units were decided without the lock, so the answer must still be true now. Over a network only the lock can tell.
+      if (lookups.remote || database.version() !== version) return false;
       settle(jobs);
       return true;
     }
@@ -256,19 +256,26 @@ export function createCommits(deps: CommitsDeps): Commits {
     away = decided;
     written.then(
       (done) => cameBack(decided, done, to),
-      () => cameBack(decided, false, to),
+      (thrown) => cameBack(decided, database.errors.environment(thrown) ?? false, to),
     );
     return true;
   }
 
-  function cameBack({ batch, jobs, version }: Decided, written: boolean, to: Ahead): void {
+  function cameBack({ batch, jobs, version }: Decided, written: boolean | Fault, to: Ahead): void {
     const following = next;
     away = undefined;
     next = undefined;
-    if (!written) {
-      crowded = CROWDED;
+    if (written !== true) {
       memory.forget();
-      void write(jobs, following?.jobs);
+      if (written === false) {
+        sawAnotherWriter();
+        void write(jobs, following?.jobs);
+        return;
+      }
+      // Deciding them again could do twice what is done already.
+      writer.failed(written);
+      for (const job of jobs) job.reject(written);
+      goOn(following?.jobs ?? []);
       return;
     }
     elsewhere++;
@@ -355,9 +362,14 @@ export function createCommits(deps: CommitsDeps): Commits {
     batch.release();
   }
 
+  /** Over a network, decisions with the lock would keep it for as long as their rows travel. */
+  function sawAnotherWriter(): void {
+    if (!lookups.remote) crowded = CROWDED;
+  }
+
   /** Another process holds the lock: retry shortly, up to the timeout, without blocking this process. */
   function retryLater(): boolean {
-    crowded = CROWDED;
+    sawAnotherWriter();
     busySince ??= performance.now();
     if (performance.now() - busySince > lockTimeoutMs) {
       busySince = undefined;
