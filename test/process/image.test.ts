@@ -51,7 +51,7 @@ beforeAll(async () => {
     TOLLBRIDGE_DATA: join(root, 'data'),
     SECRET_WRITER_TOKEN: 'the token of the writer',
   };
-}, 300_000);
+}, 600_000);
 
 afterAll(async () => {
   await run('chmod', ['-R', 'u+w', program]).catch(() => {});
