@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { type ConsoleGateway, openConsole } from '../support/console/console.ts';
-import { waitingCount } from '../support/console/traffic.ts';
 
 const RULES = `# Kept as it is written.
 rules:
@@ -13,9 +12,6 @@ rules:
   - { id: outside-needs-a-human, when: { effect: [send, publish, pay] }, then: ask }
 demo: true
 `;
-/** HTML, script, terminal codes, a reversed text, tag characters: shown as what they are. */
-const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>\u001b[2J\u202eevil\u{e0041}';
-
 const stateOf = async (at: ConsoleGateway, task: string) => (await at.call('GET', `/v1/tasks/${task}`)).body.status;
 const done = (at: ConsoleGateway, task: string) =>
   expect.poll(() => stateOf(at, task), { timeout: 20_000 }).toMatch(/COMPLETED|FAILED/);
@@ -44,6 +40,44 @@ test('activity: filters are the address, a pause holds the list, and an event sh
   expect(await page.locator('.row').count()).toBe(1);
   await page.keyboard.press('p');
   await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(2);
+});
+
+test('every page is reached, and its parts are used, by keyboard alone', async () => {
+  const at = await openConsole();
+  await done(at, await at.work('read plan'));
+  const page = await at.page();
+  const pages = ['Overview', 'Approvals', 'Activity', 'Sessions', 'Proof', 'Rules', 'Catalog', 'Map', 'Replay'];
+  for (const [index, name] of pages.entries()) {
+    await page.keyboard.press(String(index + 1));
+    await page.locator('#page h1', { hasText: name }).waitFor();
+  }
+  const focused = () => page.evaluate<string>('document.activeElement?.textContent ?? ""');
+  /** Tab until this has the focus; a person can get no further than round the page once. */
+  const tabTo = async (text: string) => {
+    for (let presses = 0; presses < 80; presses += 1) {
+      if ((await focused()) === text) return;
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`${text} is not reached by Tab`);
+  };
+  await page.keyboard.press('7');
+  await page.locator('#page h1', { hasText: 'Catalog' }).waitFor();
+  await tabTo('Connect');
+  await page.keyboard.press('Enter');
+  await page.locator('pre', { hasText: '/.well-known/agent-card.json' }).waitFor();
+  await page.keyboard.press('3');
+  await page.locator('.row').first().waitFor();
+  await page.keyboard.press('j');
+  await page.locator('.detail h2').waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('.detail').waitFor({ state: 'detached' });
+  await page.keyboard.press('9');
+  const task = await page.locator('#page td a').first().textContent();
+  await tabTo(task ?? '');
+  await page.keyboard.press('Enter');
+  await tabTo('Start the replay');
+  await page.keyboard.press('Enter');
+  await page.getByText('Each event of the replay has the kind and the summary of its source.').waitFor();
 });
 
 test('while the list is paused, rows from further back and newer ones leave it as it is', async () => {
@@ -94,16 +128,21 @@ test('after a restart of the gateway no row is lost and none is there twice', as
   await at.restart();
   await done(at, await at.work('read todo'));
   await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(2);
-  await page.goto(`${at.gateway.url}/activity`);
+  // The same page, which read some of these rows before the restart and some after it.
+  await page.getByRole('link', { name: 'Clear' }).click();
   await page.locator('.state.live').waitFor();
   await done(at, await at.work('read readme'));
   const { body } = await at.call('GET', '/v1/events?limit=200');
-  const all = body.data.map(({ id }: { id: string }) => id);
-  await expect
-    .poll(async () => page.locator('.list').getAttribute('data-count'), { timeout: 20_000 })
-    .toBe(String(all.length));
-  const shown = await rowIds(page);
-  expect(new Set(shown).size).toBe(shown.length);
+  const all: readonly string[] = body.data.map(({ id }: { id: string }) => id);
+  const list = page.locator('.list');
+  await expect.poll(() => list.getAttribute('data-count'), { timeout: 20_000 }).toBe(String(all.length));
+  const shown = new Set<string>();
+  for (let top = 0; top < all.length * 30; top += 300) {
+    await page.evaluate(`document.querySelector('.list').scrollTop = ${top}`);
+    await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
+    for (const id of await rowIds(page)) shown.add(id);
+  }
+  expect([...shown].sort()).toEqual(all.toSorted());
 });
 
 test('a receipt is checked in the browser, and a changed byte fails the checks it breaks', async () => {
@@ -227,40 +266,4 @@ test('a viewer sees no keys and cannot save rules, even by asking for it', async
   await page.goto(`${at.gateway.url}/catalog`);
   await page.getByText('Doors', { exact: true }).waitFor();
   expect(await page.getByText('API keys', { exact: true }).count()).toBe(0);
-});
-
-test('text from agents is inert everywhere', async () => {
-  const at = await openConsole();
-  const session = await at.session();
-  await at.work(`send ${HOSTILE} to ${HOSTILE}`, session);
-  await expect.poll(() => waitingCount(at), { timeout: 20_000 }).toBe(1);
-  const page = await at.page();
-  let asked = 0;
-  page.on('dialog', (dialog) => {
-    asked += 1;
-    void dialog.dismiss();
-  });
-  for (const path of [
-    '/',
-    '/approvals',
-    '/activity',
-    `/sessions/${session}`,
-    `/sessions/${session}?view=conversation`,
-  ]) {
-    await page.goto(`${at.gateway.url}${path}`);
-    await page
-      .locator('#page')
-      .getByText('<img src=x')
-      .first()
-      .waitFor({ timeout: 3000 })
-      .catch(() => {});
-    const { elements, hidden } = await page.evaluate<{ elements: number; hidden: boolean }>(
-      "({ elements: document.querySelectorAll('#page img, #page script').length, hidden: /[\\u001b\\u202e\\u{e0041}]/u.test(document.querySelector('#page').innerText) })",
-    );
-    expect([path, elements, hidden]).toEqual([path, 0, false]);
-  }
-  expect(asked).toBe(0);
-  await page.goto(`${at.gateway.url}/approvals`);
-  await page.locator('.question-parts pre', { hasText: '<script>alert(2)</script>' }).first().waitFor();
-  await page.locator('.question-parts pre', { hasText: '\\u{202e}' }).first().waitFor();
 });

@@ -77,7 +77,7 @@ export function CatalogPage({ me }: { readonly me: Me }) {
             </tbody>
           </table>
         </section>
-        <Tools me={me} states={value.server_states} />
+        <Tools me={me} states={value.server_states} parts={value.parts.filter(({ kind }) => kind === 'tools')} />
         {value.keys && <Keys keys={value.keys} />}
       </div>
     </div>

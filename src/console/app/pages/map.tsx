@@ -37,7 +37,7 @@ export function MapPage() {
     note: `${counts.get(`door ${name}`) ?? 0} in the last minute`,
     to: `/activity?door=${name}`,
   }));
-  const noted = (protocol: string, key: string) => `${protocol} · ${counts.get(key) ?? 0} in the last minute`;
+  const noted = (protocol: string, key: string) => `${protocol} · ${counts.get(key) ?? 0} / min`;
   const protocolOf = (name: string) => value.parts.find((part) => part.name === name)?.protocol ?? 'built in';
   const servers = [...new Set((tools.value ?? []).flatMap(({ server }) => server ?? []))];
   const backends: Node[] = [

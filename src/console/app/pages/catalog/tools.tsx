@@ -5,7 +5,7 @@ import { useFeed } from '../../feed.ts';
 import { Link } from '../../router.tsx';
 import { countedSince, extendTally, type Measure, median, type Tally } from '../../tally.ts';
 import { Badge, Count, duration, Empty, Line, Trouble, useLoad } from '../../ui.tsx';
-import type { ServerState } from '../catalog.tsx';
+import type { Catalog, ServerState } from '../catalog.tsx';
 import { Drift, type Pin, refusedOf } from './drift.tsx';
 
 interface Tool {
@@ -15,7 +15,14 @@ interface Tool {
   readonly server: string | null;
 }
 
-export function Tools({ me, states }: { readonly me: Me; readonly states: readonly ServerState[] }) {
+interface ToolsProps {
+  readonly me: Me;
+  readonly states: readonly ServerState[];
+  /** Tool servers of the configuration. */
+  readonly parts: Catalog['parts'];
+}
+
+export function Tools({ me, states, parts }: ToolsProps) {
   const tools = useLoad(() => all<Tool>('/v1/tools'), 'tools');
   const pins = useLoad(() => all<Pin>('/v1/skills'), 'pins');
   if (tools.error instanceof ApiError && tools.error.status === 403) return null;
@@ -27,6 +34,8 @@ export function Tools({ me, states }: { readonly me: Me; readonly states: readon
   const tally = useRef<Tally | undefined>(undefined);
   tally.current = extendTally(tally.current, live);
   const measured = new Map(countedSince(tally.current, 0).tools.map((one) => [one.name, one]));
+  /** What is a part of the gateway does not change behind its back, and has no pin. */
+  const configured = new Set(parts.map(({ name }) => name));
   const servers = [...new Set((tools.value ?? []).map(({ server }) => server ?? ''))];
   return (
     <>
@@ -93,7 +102,7 @@ export function Tools({ me, states }: { readonly me: Me; readonly states: readon
                                     : `pinned ${pin.version.slice(7, 15)}`}
                               </Badge>
                             ) : (
-                              <Badge>not pinned yet</Badge>
+                              <Badge>{configured.has(server) ? 'not called yet' : 'built in'}</Badge>
                             )}
                           </td>
                         </tr>
