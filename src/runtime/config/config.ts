@@ -137,6 +137,8 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
       dataDir,
       moved: (request.data ?? dataVariable(request.env)) !== undefined,
       where,
+      vaults: vaultsOf(config.vaults, { at, dataDir, where }),
+      env: request.env,
     }),
     host: request.host ?? config.listen?.host ?? '127.0.0.1',
     port: request.port ?? config.listen?.port ?? 4319,

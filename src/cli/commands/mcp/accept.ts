@@ -40,7 +40,7 @@ export async function accept(server: string, tools: readonly string[], options: 
   requirePerson(config.dataDir, 'accepting tools');
   const listed = await listedNow(server, options);
   // The first thing that is done with a new data directory may be to accept a server.
-  const core = await open(config, hasLog(config) ? { policy: 'on record' } : {});
+  const core = await open(config, (await hasLog(config)) ? { policy: 'on record' } : {});
   try {
     const pins = (await allPins(core.bridge)).filter(({ source }) => source === server);
     const known = listed ?? pins.map((pin) => pendingOf(pin) ?? bodyOfPin(pin));
