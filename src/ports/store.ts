@@ -27,7 +27,7 @@ export interface At {
 
 /**
  * One step: look, decide, append. `decide` runs inside the write transaction, so nothing can change between
- * looking and writing, in this process or another. It must be pure and quick; throwing a Fault refuses the unit and
+ * looking and writing, in this process or another. It must be pure and quick, and may be asked several times; throwing a Fault refuses the unit and
  * writes nothing.
  */
 export interface Unit {

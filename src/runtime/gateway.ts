@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { adapters as everyAdapter } from '../../adapters/index.ts';
 import { openApiKeys } from '../auth/api-keys.ts';
@@ -333,7 +333,7 @@ async function recipientsOf(
 async function witnessesOf({ witness }: Config, secret: Deps['secret']): Promise<readonly WitnessTarget[]> {
   return await Promise.all(
     Object.entries(witness).map(async ([name, where]): Promise<WitnessTarget> => {
-      if ('file' in where) return { name, file: resolve(where.file) };
+      if ('file' in where) return { name, file: where.file };
       return { name, url: where.url, ...(where.secret && { token: await secret(where.secret) }) };
     }),
   );

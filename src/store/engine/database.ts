@@ -138,7 +138,8 @@ export interface Ahead {
   takes(units: number): boolean;
   /**
    * False, with nothing written, when another writer has committed since the generation `after` or anything failed: the units are then
-   * decided again with the lock held. Undefined: it cannot take the write set now.
+   * decided again with the lock held. Undefined: it cannot take the write set now. Fails when nobody can say whether it was written: the
+   * units are refused.
    */
   write(writeSet: WriteSet, after: number): Promise<boolean> | undefined;
   close(): Promise<void>;
