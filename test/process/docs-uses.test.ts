@@ -25,6 +25,8 @@ const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge ahp --socket /run/user/1000/tollbridge.sock': { until: /answers agents at/, stays: true },
   'tollbridge a2a -- my-agent --its-flags': { until: /\/a2a\//, stays: true },
   'tollbridge serve': { until: /listens on http/, stays: true },
+  'tollbridge serve --workers 4': { until: /Workers: 4 processes/, stays: true },
+  'tollbridge serve --workers auto': { until: /listens on http/, stays: true },
   'tollbridge approvals': { until: /May agent:demo use send_mail/ },
   'tollbridge approve ask_01K': { until: /Approved/ },
   'tollbridge approve ask_01K --arguments \'{"to":"cy","text":"the plan"}\'': { until: /Approved/ },
