@@ -295,7 +295,7 @@ export function createCore(deps: CoreDeps): Core {
     graceMs: settings.graceMs,
   };
   const { cancelTask, ...tasks } = taskHandlers(taskDeps);
-  const actionCommands = actionHandlers({ ...context, acts });
+  const actionCommands = actionHandlers({ ...context, acts, tools });
   const sessions = sessionHandlers({ ...context, cancelTask, admit, vaults, backends, servedBy });
   const handlers: Handlers = {
     ...declaredHandlers({ ...context, vaults }),

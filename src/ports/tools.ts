@@ -28,6 +28,15 @@ export interface ToolBackend {
   readonly pinned?: boolean;
   /** `reference` identifies us to another gateway to which this call is forwarded. */
   call(action: Action, signal: AbortSignal, context?: RequestContext, reference?: ReferenceOf): Promise<ToolResult>;
+  /**
+   * Calls a tool that the server does not list, so that the server answers such a call itself. Throws `not_found` for a name that the
+   * server has listed in any way. Absent: tools that are not listed are never called.
+   */
+  callUnlisted?(
+    call: Pick<Action, 'tool' | 'arguments'>,
+    signal: AbortSignal,
+    context?: RequestContext,
+  ): Promise<ToolResult>;
   /** Forwards another request of its own protocol. Its answer, errors included, is returned as it is. */
   pass?(request: PassedRequest, signal: AbortSignal, context?: RequestContext): Promise<JsonObject>;
   /** Whether that answer may hold untrusted content, so that the session that receives it is tainted first. */

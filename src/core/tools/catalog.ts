@@ -73,6 +73,8 @@ export interface Tools {
     tool: MountedTool | undefined,
     act: Pick<ProposedAction, 'tool' | 'server'>,
   ): FoundTool | undefined;
+  /** A tool that its server does not list, where the server can be called for one. */
+  unlisted(actor: Actor, call: { readonly tool: string; readonly server: string }): UnlistedTool | undefined;
   /** Forwards a request in the server's own protocol. */
   pass(
     actor: Actor,
@@ -85,6 +87,11 @@ export interface Tools {
   taints(server: string, request: PassedRequest): boolean;
   /** Throws for a server that is not mounted, or that accepts only calls. */
   requirePassing(server: string): void;
+}
+
+export interface UnlistedTool {
+  readonly run: NonNullable<ToolBackend['callUnlisted']>;
+  attributes(sessionId: string): Action['attributes'];
 }
 
 /** `backends` is called anew each time: the mounted backends may change. */
@@ -155,6 +162,11 @@ export function createTools(
       const backend = serverOf(server, actor);
       const skill = backend && named(servers.known(backend), tool);
       return skill && new FoundTool(backend, skill, definition(skill));
+    },
+    unlisted(actor, { tool, server }) {
+      const backend = serverOf(server, actor);
+      const run = backend?.callUnlisted?.bind(backend);
+      return run && { run, attributes: (sessionId) => backend?.attributes?.(tool, sessionId) };
     },
     states: (actor) => servers.states(backendsOf(actor)),
     again: (server) => servers.again(backends().filter(({ name }) => name === server)),
