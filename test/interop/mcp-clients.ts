@@ -162,5 +162,5 @@ export const CLIENTS: readonly Client[] = [
   { name: 'Python mcp 2.x', needs: () => inPython('mcp'), command: () => python(PYTHON_MCP) },
   { name: 'Python fastmcp', newest: true, needs: () => inPython('fastmcp'), command: () => python(PYTHON_FASTMCP) },
   { name: 'Inspector CLI', needs: () => join(MODULES, '.bin/mcp-inspector'), command: () => node(INSPECTOR) },
-  { name: 'Go SDK', needs: () => GO, command: () => [GO] },
+  { name: 'Go SDK', newest: true, needs: () => GO, command: () => [GO] },
 ];

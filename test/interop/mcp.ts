@@ -77,8 +77,8 @@ const SERVERS: readonly Server[] = [
 /** What may differ. */
 const DECLARED: readonly string[] = [
   'dates and times, which differ between any two runs of one server',
-  'the words in which a tool that the server does not list is refused, an error or a result with isError: such a call does not reach the server, so the gateway answers it, as the protocol says',
-  'for clients that speak 2026-07-28 where the gateway does and the server does not: the name of the server in every _meta, and execution in tools, which that revision does not have',
+  'the words in which arguments that do not fit the schema of their tool are refused: the gateway does that before it decides, so such a call does not reach the server',
+  'for clients that speak 2026-07-28 where the gateway does and the server does not: what that revision adds or has elsewhere (its own number, the name of the server in every _meta, resultType, ttlMs and cacheScope; tasks are an extension, so tools have no execution)',
 ];
 
 interface Report {
@@ -178,9 +178,12 @@ async function transcript(client: Client, server: Server, command: string, cwd: 
 
 /** Without what is declared to differ. */
 function plain(part: string, value: unknown, { newest }: Client): unknown {
-  if (part === 'unknown' && isRefusal(value)) return 'refused';
+  if (part === 'nulled' && isRefusal(value)) return 'refused';
   const text = JSON.stringify(value ?? null, (name, member) => (newest && ADDED.includes(name) ? undefined : member));
-  return JSON.parse(text.replaceAll('"_meta":{},', '').replaceAll(/\d{4}-\d\d-\d\d(T[\d:.+Z-]*)?/g, 'a date'));
+  const undated = text.replaceAll(/\d{4}-\d\d-\d\d(T[\d:.+Z-]*)?/g, 'a date');
+  return JSON.parse(undated, (name, member) =>
+    name === '_meta' && isDeepStrictEqual(member, {}) ? undefined : member,
+  );
 }
 /** Each client shows an error in its own way; a result that is one says so. */
 function isRefusal(value: unknown): boolean {
@@ -188,7 +191,16 @@ function isRefusal(value: unknown): boolean {
   return said.isError === true || said.error !== undefined || said.code !== undefined;
 }
 
-const ADDED = ['execution', 'io.modelcontextprotocol/serverInfo'];
+const ADDED = [
+  'cacheScope',
+  'execution',
+  'extensions',
+  'io.modelcontextprotocol/serverInfo',
+  'protocolVersion',
+  'resultType',
+  'tasks',
+  'ttlMs',
+];
 
 function shown(parts: readonly string[], direct: Transcript, through: Transcript): readonly string[] {
   const cut = (value: unknown) => JSON.stringify(value ?? null).slice(0, 300);

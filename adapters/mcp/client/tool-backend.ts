@@ -370,12 +370,10 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       const about = settings.gateway ? await reference?.('mcp') : undefined;
       return await call(action, signal, callContext, about && { about, action });
     },
-    async callUnlisted({ tool, arguments: args }, signal, callContext) {
+    unlisted(tool) {
       // Names that could be mistaken for another are left out of the list, and stay uncallable.
-      if (tool === undefined || !isPlainName(tool) || catalog.hasListed(tool)) {
-        throw new Fault('not_found', `${name} has listed a tool of this name, or it is no name`);
-      }
-      return await call({ tool, arguments: args, effect: 'unknown' }, signal, callContext);
+      if (!isPlainName(tool) || catalog.hasListed(tool)) return undefined;
+      return (args, signal, callContext) => call({ tool, arguments: args, effect: 'unknown' }, signal, callContext);
     },
     async pass({ method, params }, signal, callContext) {
       const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();

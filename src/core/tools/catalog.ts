@@ -13,6 +13,7 @@ import type {
   RequestContext,
   ToolBackend,
   ToolServerState,
+  UnlistedCall,
 } from '../../ports/index.ts';
 import { createServerLists, NONE } from './server-lists.ts';
 import { ownDefinition } from './upstream-definition.ts';
@@ -90,7 +91,7 @@ export interface Tools {
 }
 
 export interface UnlistedTool {
-  readonly run: NonNullable<ToolBackend['callUnlisted']>;
+  readonly run: UnlistedCall;
   attributes(sessionId: string): Action['attributes'];
 }
 
@@ -165,7 +166,7 @@ export function createTools(
     },
     unlisted(actor, { tool, server }) {
       const backend = serverOf(server, actor);
-      const run = backend?.callUnlisted?.bind(backend);
+      const run = backend?.unlisted?.(tool);
       return run && { run, attributes: (sessionId) => backend?.attributes?.(tool, sessionId) };
     },
     states: (actor) => servers.states(backendsOf(actor)),

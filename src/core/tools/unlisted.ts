@@ -11,7 +11,7 @@ import type { Context } from '../context.ts';
 import type { Tools } from './catalog.ts';
 import { pinId } from './pins.ts';
 
-export interface UnlistedCall {
+export interface UnlistedAct {
   readonly proposed: ProposedAction;
   readonly effect: HeldEffect;
 }
@@ -21,7 +21,7 @@ export async function unlistedCall(
   task: Pick<Task, 'session_id'>,
   proposed: ProposedAction,
   { actor, context }: Pick<CommandEnvelope, 'actor' | 'context'>,
-): Promise<UnlistedCall> {
+): Promise<UnlistedAct> {
   const { tool = '', server = '' } = proposed;
   const found = tools.unlisted(actor, { tool, server });
   const pin = found && (await store.get<Skill & Row>('skill', pinId(hash, server, tool)));
@@ -29,6 +29,6 @@ export async function unlistedCall(
   const attributes = { ...proposed.attributes, ...found.attributes(task.session_id), listed: false };
   return {
     proposed: { ...proposed, kind: 'tool', effect: 'unknown', attributes },
-    effect: (args, signal) => found.run({ tool, arguments: args }, signal, context),
+    effect: (args, signal) => found.run(args, signal, context),
   };
 }

@@ -54,7 +54,7 @@ function exposing(backend: ToolBackend, config: ExposeConfig): ToolBackend {
   const ownName = (tool: string) => ownNames.get(tool) ?? tool;
 
   // Its tools have other names here, or none: a name that is not exposed must not reach what it means there.
-  const { callUnlisted: _, ...listed } = backend;
+  const { unlisted: _, ...listed } = backend;
   return {
     ...listed,
     get name() {

@@ -172,7 +172,7 @@ export function createPerCaller(name: string, config: UpstreamConfig, deps: PerC
     return own;
   }
 
-  const { callUnlisted: _u, ...common } = nobody;
+  const { unlisted: _u, ...common } = nobody;
   const shared: ToolBackend = {
     ...common,
     list: async () => [],

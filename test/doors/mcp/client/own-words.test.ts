@@ -44,7 +44,11 @@ test('where a rule allows it, the server answers the call of a tool that it does
   const { legacy, seen, events } = await steered({ rules: BY_SERVER, at: 'steered' });
   const client = await legacy();
   const call = async (name: string) => outcome(await client.request('tools/call', { name, arguments: { a: 1 } }));
-  expect((await call('no-such')).error).toEqual({ code: -32602, message: 'no tool is called no-such', data: { its: 'own' } });
+  expect((await call('no-such')).error).toEqual({
+    code: -32602,
+    message: 'no tool is called no-such',
+    data: { its: 'own' },
+  });
   expect(seen('tools/call').map(({ params }) => params)).toEqual([{ name: 'no-such', arguments: { a: 1 } }]);
   const decided = (await events()).flatMap(({ event, payload }) =>
     event === 'vendor.tollbridge.decided' && payload.action.kind === 'tool' ? [payload] : [],
