@@ -14,7 +14,7 @@ import type { Jwks } from '../receipt/seal/public-keys.ts';
 import type { CoreRuntime, CoreRuntimeOptions } from '../runtime/assemble.ts';
 import { type Config, type ConfigRequest, readConfig } from '../runtime/config/config.ts';
 import { userPaths } from '../runtime/config/user-paths.ts';
-import { hasLog as storeHasLog } from '../store/index.ts';
+import { isDatabase, hasLog as storeHasLog, storeName } from '../store/index.ts';
 import { trouble } from './output/error-output.ts';
 import { projectNotice } from './output/project-notice.ts';
 
@@ -67,7 +67,7 @@ export async function withCoreRuntime<T>(
   more: Partial<CoreRuntimeOptions> = {},
 ): Promise<T> {
   const config = await configFrom(options);
-  requireLog(config);
+  await requireLog(config);
   const core = await open(config, { policy: 'on record', ...more });
   try {
     return await use(core, config);
@@ -88,7 +88,7 @@ export interface OpenLog {
 /** Opens the log alone: no rules are loaded and reading writes nothing. */
 export async function lookInto<T>(options: CommonOptions, use: (openLog: OpenLog) => Promise<T>): Promise<T> {
   const config = await configFrom(options);
-  requireLog(config);
+  await requireLog(config);
   await requireUsable(config.dataDir);
   const [{ openStore }, { projector }, { systemClock }, { openKeyring }, { pendingActsIn }] = await Promise.all([
     import('../store/index.ts'),
@@ -145,22 +145,25 @@ async function makeDirectory(dir: string): Promise<void> {
   });
 }
 
-export function hasLog({ store }: Config): boolean {
+export function hasLog({ store }: Config): Promise<boolean> {
   return storeHasLog(store);
 }
 
-/** The location of the log for messages: its usual directory, or the file when it is elsewhere. */
+/** The location of the log for messages: its usual directory, the file when it is elsewhere, or the database. */
 export function logAt({ dataDir, store }: Config): string {
+  if (isDatabase(store)) return storeName(store);
   return dirname(store.path) === dataDir ? dataDir : store.path;
 }
 
 /** A missing log is a wrong directory far more often than a wish for an empty one. */
-function requireLog(config: Config): void {
-  if (hasLog(config)) return;
+async function requireLog(config: Config): Promise<void> {
+  if (await hasLog(config)) return;
   throw trouble(
     'not_found',
     `there is no log in ${logAt(config)}`,
-    'name the directory with --data DIR, or begin one: tollbridge demo, tollbridge serve',
+    isDatabase(config.store)
+      ? 'begin one: tollbridge serve, or tollbridge store copy'
+      : 'name the directory with --data DIR, or begin one: tollbridge demo, tollbridge serve',
   );
 }
 

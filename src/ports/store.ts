@@ -27,13 +27,18 @@ export interface At {
 
 /**
  * One step: look, decide, append. `decide` runs inside the write transaction, so nothing can change between
- * looking and writing, in this process or another. It must be pure and quick; throwing a Fault refuses the unit and
+ * looking and writing, in this process or another. It must be pure and quick, and may be asked several times; throwing a Fault refuses the unit and
  * writes nothing.
  */
 export interface Unit {
   readonly reads?: readonly Pointer[];
   /** A repeat of the same scope and body is answered with the first one's result; another body under the same scope is a fault. */
   readonly idempotency?: { readonly scope: string; readonly body: string };
+  /**
+   * The unit is the work of this lease's holder: refused as a conflict, inside the transaction, once the lease was closed or another
+   * process has taken it. So a process that was paused and wakes up writes nothing under a lease it has lost.
+   */
+  readonly lease?: Lease;
   decide(at: At): Draft;
 }
 
@@ -195,8 +200,8 @@ export interface Store {
   blob(sha256: string, range?: { start: number; end: number }): Promise<Uint8Array | undefined>;
   hasBlob(sha256: string): Promise<boolean>;
 
-  /** Held as long as this process lives, and released however it dies. Undefined: a live process holds it. */
-  lease(name: string): Promise<Closable | undefined>;
+  /** Held as long as this process lives and reaches the database, and released however it dies. Undefined: another process holds it. */
+  lease(name: string): Promise<Lease | undefined>;
   /** Drops events older than `before` that no open task needs. Reading before the cut is `cursor_expired`. */
   retain(before: string): Promise<{ dropped: number }>;
   /** Rebuilds projections from the log alone; they must equal the live ones. */
@@ -210,4 +215,12 @@ export interface Store {
 
 export interface Closable {
   close(): Promise<void>;
+}
+
+export interface Lease extends Closable {
+  readonly name: string;
+  /** Grows each time the lease is taken. 0 where it cannot be lost while its holder lives: in a file, or in memory. */
+  readonly epoch: number;
+  /** Fires when the lease is closed, and when another process may have taken it: the connection that held it is gone. */
+  readonly lost: AbortSignal;
 }

@@ -6,8 +6,8 @@
 import { join } from 'node:path';
 import { createPermissions } from '../core/actions/permissions.ts';
 import { createPolicyData } from '../core/actions/policy-data.ts';
-import { type Core, createCore } from '../core/bridge.ts';
 import { createIds, systemClock } from '../core/clock.ts';
+import { type Core, createCore } from '../core/create-core.ts';
 import { createLog, type Log } from '../core/events/log.ts';
 import { projector } from '../core/events/projector.ts';
 import { cleanLogger } from '../core/redaction/clean-logger.ts';
@@ -42,7 +42,7 @@ import { comparableHash, comparableText } from '../receipt/seal/canonical-json.t
 import { type Keyring, openKeyring } from '../receipt/seal/keys.ts';
 import { createStoredVerifier } from '../receipt/verify/stored.ts';
 import { readFileText } from '../store/file-text.ts';
-import { type OpenStore, openStore, type StoreLocation } from '../store/index.ts';
+import { isDatabase, type OpenStore, openStore, type StoreLocation } from '../store/index.ts';
 import { pendingActsIn } from '../store/pending-acts.ts';
 import { noteChange, rulesOnRecord } from './console/rules-on-record.ts';
 import { createLargeValues } from './large-values.ts';
@@ -118,7 +118,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const logger = cleanLogger(options.logger ?? SILENT, redactor);
   const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
   const signer = options.replace?.signer ?? keyring.signer();
-  const location = options.store ?? { path: join(options.dataDir, 'log.db') };
+  const location = teaching(options.store ?? { path: join(options.dataDir, 'log.db') }, redactor.learn);
   const { serving = false, replace } = options;
   const opened = await (replace?.openStore ?? openStore)(location, { clock, projector, log: logger, serving });
   const store = options.replace?.store?.(opened) ?? opened;
@@ -270,3 +270,17 @@ function noticing(store: Store, object: string, changed: () => Promise<void>): S
 const INLINE_LIMIT = 64 * 1024;
 
 const SILENT: Logger = { info() {}, warn() {}, error() {} };
+
+/** The password of a database is known to the redactor before it is used. */
+function teaching(location: StoreLocation, learn: (value: string) => void): StoreLocation {
+  if (!isDatabase(location) || typeof location.password !== 'function') return location;
+  const { password } = location;
+  return {
+    ...location,
+    async password() {
+      const value = await password();
+      learn(value);
+      return value;
+    },
+  };
+}

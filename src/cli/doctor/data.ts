@@ -9,10 +9,11 @@ import { openApiKeys } from '../../auth/api-keys.ts';
 import { systemClock } from '../../core/clock.ts';
 import { projector } from '../../core/events/projector.ts';
 import type { Config } from '../../runtime/config/config.ts';
-import { hasLog, openStore, type StoreLocation } from '../../store/index.ts';
+import { hasLog, isDatabase, openStore, type StoreLocation } from '../../store/index.ts';
 import { requireUsable } from '../context.ts';
 import { errorMessageOf } from '../output/error-output.ts';
 import { counted } from '../output/terminal-text.ts';
+import { lookAtDatabase } from './database.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
 type DataLocation = Pick<Config, 'dataDir' | 'store'>;
@@ -25,7 +26,7 @@ export async function lookAtLog({ dataDir: dir, store }: DataLocation): Promise<
   const made = absent(resolve(dir));
   try {
     await requireUsable(dir);
-    if (made.length > 0) return [ok('log', `nothing yet; it will be in ${dir}`)];
+    if (made.length > 0 && !isDatabase(store)) return [ok('log', `nothing yet; it will be in ${dir}`)];
     const room = await statfs(dir);
     const free = room.bavail * room.bsize;
     const tight =
@@ -38,7 +39,8 @@ export async function lookAtLog({ dataDir: dir, store }: DataLocation): Promise<
             ),
           ]
         : [];
-    if (!hasLog(store)) return [ok('log', `${dir} can be written; there is no log yet`), ...tight];
+    if (isDatabase(store)) return [...(await lookAtDatabase(store)), ...tight];
+    if (!(await hasLog(store))) return [ok('log', `${dir} can be written; there is no log yet`), ...tight];
     return [await opened(dir, store), ...tight];
   } catch (thrown) {
     const { sentence, fix } = errorMessageOf(thrown);
@@ -54,7 +56,7 @@ function absent(dir: string): readonly string[] {
   return existsSync(dir) ? [] : [dir, ...absent(dirname(dir))];
 }
 
-async function opened(dir: string, location: StoreLocation): Promise<Finding> {
+export async function opened(called: string, location: StoreLocation): Promise<Finding> {
   const store = await openStore(location, { clock: systemClock, projector });
   try {
     // Taken and released: this writes beside the log, and leaves nothing in it.
@@ -62,7 +64,7 @@ async function opened(dir: string, location: StoreLocation): Promise<Finding> {
     const trouble = store.trouble();
     if (trouble) return bad('log', trouble, 'check the disk and its permissions');
     const { size } = await store.tree();
-    return ok('log', `${dir} opens and can be written; ${counted(size, 'receipt')}`);
+    return ok('log', `${called} opens and can be written; ${counted(size, 'receipt')}`);
   } finally {
     await store.close();
   }
@@ -131,8 +133,8 @@ export async function lookAtClock(
 }
 
 async function newestTime(location: StoreLocation): Promise<number | undefined> {
-  if (!hasLog(location)) return undefined;
   try {
+    if (!(await hasLog(location))) return undefined;
     const store = await openStore(location, { clock: systemClock, projector });
     try {
       const tip = await store.tip({ of: 'all' });

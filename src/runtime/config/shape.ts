@@ -142,6 +142,42 @@ export const ConfigShape = Closed({
   data: Optional(said('Where everything is kept. Relative paths are relative to this file.', NonEmpty)),
   store: Optional(
     Closed({
+      url: Optional(
+        said(
+          'The log is in PostgreSQL, for several gateways: postgres://user@host:5432/database?sslmode=verify-full. Without a password.',
+          Type.Unsafe<string>({
+            type: 'string',
+            pattern: '^postgres(ql)?://',
+            examples: ['postgres://tollbridge@db.example:5432/tollbridge'],
+          }),
+        ),
+      ),
+      secret: Optional(said('With `url`: the name of the secret that holds the password.', NonEmpty)),
+      direct_url: Optional(
+        said('With `url` of a pooler in transaction mode: the database itself, for leases and notices.', NonEmpty),
+      ),
+      schema: Optional(said('With `url`: the schema that holds the tables; `tollbridge` when absent.', NonEmpty)),
+      standby: Optional(
+        said('With `url`: a write is answered only once a synchronous standby has applied it.', Type.Boolean()),
+      ),
+      connections: Optional(
+        said(
+          'With `url`: connections of this gateway at most, beside two of its own. 10 when absent.',
+          Type.Integer({ minimum: 2, maximum: 1_000 }),
+        ),
+      ),
+      statement_timeout: Optional(
+        said(
+          'With `url`: how long one statement may take. 30 s when absent.',
+          Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['30s'] }),
+        ),
+      ),
+      lease_timeout: Optional(
+        said(
+          'With `url`: how long a gateway may be silent before others take over what it holds. 10 s when absent.',
+          Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['10s'] }),
+        ),
+      ),
       path: Optional(said('The file of the log; log.db below `data` when absent.', NonEmpty)),
       max_size: Optional(
         said(

@@ -56,10 +56,20 @@ export interface Database {
   readonly blobs: BlobRows;
   readonly upkeep: Upkeep;
   /** Held as long as this process lives, and released however it dies. Undefined: another holds it. */
-  lease(name: string): Wait<Closable | undefined>;
+  lease(name: string): Wait<HeldLease | undefined>;
   /** Bytes that can still be written. Asked before every act: a cached figure will do. */
   room(): number;
   close(): Wait<void>;
+}
+
+export interface HeldLease extends Closable {
+  /**
+   * Grows each time the lease is taken, by a transaction that changes the `version` of every other store. 0: only the end of its
+   * holder's process can end it, so `lookups.epoch` is absent.
+   */
+  readonly epoch: number;
+  /** Fires when it may be another's. Absent: that cannot happen. */
+  readonly lost?: AbortSignal;
 }
 
 export interface Errors {
@@ -91,6 +101,8 @@ export interface Lookups {
   head(object: string, id: string): StoredHead | undefined;
   answer(scope: string): StoredAnswer | undefined;
   chain(chain: string): ChainHead;
+  /** How often the lease of this name was taken. Absent where a lease cannot be lost. */
+  epoch?(lease: string): number;
   /** Of a database over a network. */
   readonly remote?: RemoteLookups;
 }
@@ -126,7 +138,8 @@ export interface Ahead {
   takes(units: number): boolean;
   /**
    * False, with nothing written, when another writer has committed since the generation `after` or anything failed: the units are then
-   * decided again with the lock held. Undefined: it cannot take the write set now.
+   * decided again with the lock held. Undefined: it cannot take the write set now. Fails when nobody can say whether it was written: the
+   * units are refused.
    */
   write(writeSet: WriteSet, after: number): Promise<boolean> | undefined;
   close(): Promise<void>;

@@ -47,12 +47,13 @@ export function createRows({ lookups, row: read }: Pick<Database, 'lookups' | 'r
       return found === ABSENT ? undefined : found.row;
     },
     get(object, id) {
+      // Over a network nobody can say at once whether another writer has changed it.
+      if (lookups.remote) {
+        return andThen(read(object, id), (body) => (body == null ? undefined : frozen(JSON.parse(body) as Row)));
+      }
       const hit = known.get(object, id);
       known.age();
-      if (hit !== undefined) return shown(hit);
-      // A commit may have changed the row by the time a network brings it, so only what comes at once is kept.
-      if (!lookups.remote) return shown(remember(object, id, lookups.row(object, id)));
-      return andThen(read(object, id), (body) => (body == null ? undefined : frozen(JSON.parse(body) as Row)));
+      return shown(hit ?? remember(object, id, lookups.row(object, id)));
     },
     learn({ object, id, row, body }) {
       known.set(object, id, row && body !== null ? { body, row, shown: undefined } : ABSENT);

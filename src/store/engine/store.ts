@@ -7,13 +7,14 @@ import { createCommits } from './commit/commits.ts';
 import type { Database } from './database.ts';
 import { createFollowing } from './follow/follow.ts';
 import { createRangeReader } from './follow/ranges.ts';
+import { createLeases } from './lease.ts';
 import { createStoredLog } from './packing/stored-log.ts';
 import { createWordWriter } from './packing/words.ts';
 import { createRows } from './rows.ts';
 import { compareRows } from './upkeep/compare.ts';
 import { rebuildRows } from './upkeep/rebuild.ts';
 import { createRetain } from './upkeep/retain.ts';
-import { type Wait, withLockTimeout } from './wait.ts';
+import { andThen, type Wait, withLockTimeout } from './wait.ts';
 import { createWriter } from './writer.ts';
 
 export interface EngineOptions {
@@ -54,9 +55,10 @@ export function createStore(database: Database, options: EngineOptions): EngineS
     clock,
     writer,
     lockTimeoutMs: timeoutMs,
-    written: ({ first, events }) => following.publish(first, events),
+    written: ({ first, events, chars }) => following.publish(first, events, chars),
   });
   const blobs = createBlobs(database.blobs, writer);
+  const leases = createLeases();
   const retain = createRetain({ database, log, projector, writer, clock });
 
   /** Runs one at a time: a rebuild and a retention would interfere with each other. */
@@ -88,6 +90,7 @@ export function createStore(database: Database, options: EngineOptions): EngineS
     await commits.close();
     await upkeep;
     following.close();
+    leases.close();
     await database.close();
   }
 
@@ -140,8 +143,13 @@ export function createStore(database: Database, options: EngineOptions): EngineS
     putBlob: (bytes) => look(() => blobs.put(bytes)),
     blob: (sha256, range) => look(() => blobs.get(sha256, range)),
     hasBlob: (sha256) => look(() => blobs.has(sha256)),
-    lease: (name) => look(() => database.lease(name)),
-    retain: (before) => inTurn(() => retain(before)),
+    lease: (name) => look(() => andThen(database.lease(name), (held) => held && leases.hold(name, held))),
+    retain: (before) =>
+      inTurn(async () => {
+        const done = await retain(before);
+        following.forget();
+        return done;
+      }),
     rebuild: () =>
       inTurn(async () => {
         await rebuildRows(database, log, projector, writer);

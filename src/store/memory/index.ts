@@ -125,6 +125,7 @@ export function openMemory(memory: MemoryLog): Database {
       held.add(name);
       let open = true;
       return {
+        epoch: 0,
         async close() {
           if (!open) return;
           open = false;

@@ -4,7 +4,7 @@
  */
 import type { Database } from '../engine/database.ts';
 import { createStore, type EngineOptions, type EngineStore, LOCK_TIMEOUT_MS } from '../engine/store.ts';
-import type { OpenOptions, StoreLocation } from '../index.ts';
+import type { FileLocation, OpenOptions } from '../index.ts';
 import { createBlobRows } from './blobs.ts';
 import { openConnection } from './file/connection.ts';
 import { environmentFault, isBusy, readFault } from './file/errors.ts';
@@ -35,7 +35,7 @@ export type SqliteStore = EngineStore;
 /** From this many concurrent units, writing on another thread is quicker. */
 const SERVING_CONCURRENCY = { units: 8, times: 64 };
 
-export function openSqliteStore(location: StoreLocation, { serving, ...options }: OpenOptions): Promise<SqliteStore> {
+export function openSqliteStore(location: FileLocation, { serving, ...options }: OpenOptions): Promise<SqliteStore> {
   return createSqliteStore({
     ...options,
     ...location,
@@ -119,7 +119,10 @@ async function openSqlite(options: SqliteOptions): Promise<Database> {
       blobs.sweep();
       leases.sweep();
     }),
-    lease: leases.take,
+    lease(name) {
+      const held = leases.take(name);
+      return held && { ...held, epoch: 0 };
+    },
     room: createFreeRoom(connection, maxBytes),
     close() {
       leases.close();

@@ -104,6 +104,8 @@ export function commitsPromises({ store, clock, append, reopen }: Scene): void {
           { object: 'task', id: 'task_new' },
         ],
         decide: (at) => {
+          // It may be asked again, for the same answer.
+          seen.length = 0;
           seen.push(at.get<Counted>('task', 'task_a')?.count, at.sequence('task', 'task_a'));
           seen.push(at.get('task', 'task_new'), at.sequence('task', 'task_new'), at.now);
           return { events: [] };

@@ -1,5 +1,6 @@
 /** One holder at a time. */
 import { describe, expect, test } from 'vitest';
+import { taskEvent } from './events.ts';
 import type { Scene } from './scenes/scene.ts';
 
 export function leasesPromises({ store, reopen }: Scene): void {
@@ -17,9 +18,25 @@ export function leasesPromises({ store, reopen }: Scene): void {
       await Promise.all([again?.close(), other?.close()]);
     });
 
+    test('a unit of a lease is written while it is held, and refused once it is not', async () => {
+      const held = await store.lease('session:1');
+      const under = { lease: held!, decide: () => ({ events: [taskEvent('task_a')], result: 'written' }) };
+      expect(held?.lost.aborted).toBe(false);
+      expect((await store.commit(under)).result).toBe('written');
+      await held?.close();
+      expect(held?.lost.aborted).toBe(true);
+      const refused = expect.objectContaining({ kind: 'conflict', details: { lease: 'session:1' } });
+      await expect(store.commit(under)).rejects.toEqual(refused);
+      const again = await store.lease('session:1');
+      await expect(store.commit(under)).rejects.toEqual(refused);
+      expect((await store.commit({ ...under, lease: again! })).events[0]).toMatchObject({ sequence: 2 });
+    });
+
     test('closing the store lets go', async () => {
-      expect(await store.lease('x')).toBeDefined();
+      const lease = await store.lease('x');
+      expect(lease).toBeDefined();
       await reopen();
+      expect(lease?.lost.aborted).toBe(true);
       expect(await store.lease('x')).toBeDefined();
     });
   });

@@ -20,7 +20,8 @@ export interface UpstreamAuthDeps extends Pick<Deps, 'secret' | 'keep' | 'alone'
   /** Opens a sign-in page for a person, where one is present. */
   readonly visit?: OpenSignInPage;
   readonly person?: boolean;
-  readonly statePrefix?: string;
+  /** Makes the states of sign-ins. */
+  readonly newState?: () => string;
 }
 
 /** The vault entry for the tokens of a sign-in, unless the configuration names another. */
@@ -97,7 +98,7 @@ export function signedIn(
   deps: UpstreamAuthDeps,
   keeping = keepingIn(keptAs(name, config), deps),
 ): SignIn {
-  const { secret, visit, person, statePrefix, log } = deps;
+  const { secret, visit, person, newState, log } = deps;
   const { client_id, client_secret, client_document, scope, issuers, redirect = REDIRECT } = config;
   return createSignIn({
     server,
@@ -110,7 +111,7 @@ export function signedIn(
     ...(client_id && { client: { id: client_id, ...(client_secret && { secret: () => secret(client_secret) }) } }),
     ...(visit && { visit }),
     ...(person && { person }),
-    ...(statePrefix !== undefined && { statePrefix }),
+    ...(newState && { newState }),
     keeping,
   });
 }

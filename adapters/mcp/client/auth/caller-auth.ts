@@ -122,8 +122,8 @@ function signingIn(
     name,
     url,
     clock: deps.clock,
-    signIn: (statePrefix, redirect, keeping) =>
-      signedIn(name, url, { ...config, redirect }, { ...deps, person: true, statePrefix }, keeping),
+    signIn: (newState, redirect, keeping) =>
+      signedIn(name, url, { ...config, redirect }, { ...deps, person: true, newState }, keeping),
     entryOf: deps.keep ? (reference) => linksIn(`${keptAs(name, config)}.link.${reference}`, deps) : entriesInMemory(),
     async stored(caller) {
       const own = await keepingOf(caller).read();

@@ -3,7 +3,7 @@
  * that comes back, and take the code. Each caller has an entry of its own, found by a part of its links and states that is a hash and
  * names nobody. Without a vault that can be written they are in memory.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Caller } from '../../../../src/transport/outbound/caller-credentials.ts';
 import type { Begun, Kept } from './sign-in.ts';
 import type { Refusal } from './sign-in-links.ts';
@@ -42,8 +42,8 @@ export interface LinkEntry {
 export interface OpenLinks {
   /** A new id for a link of this caller. */
   newId(caller: Caller): string;
-  /** The beginning of the states of this link. */
-  statePrefix(id: string): string;
+  /** A new state for a sign-in by this link. */
+  newState(id: string): string;
   /** The links of a caller that are not too old. */
   of(caller: Caller): Promise<readonly Pending[]>;
   /** The links of the caller to whom a link or a state belongs. */
@@ -58,20 +58,24 @@ export interface Changed<T> {
 }
 
 const REFERENCE_LENGTH = 16;
-const ID = /^[\w-]{40}$/;
-const STATE = /^[\w-]{16}[\w-]{36}$/;
+const NAME = /^[\w-]{40}[\w.~-]{0,120}$/;
 
-export function createOpenLinks(entryOf: (reference: string) => LinkEntry, now: () => number): OpenLinks {
+/** `mark` ends each name, so that a replica that is asked first hands the request on to the one that made it, while that one lives. */
+export function createOpenLinks(
+  entryOf: (reference: string) => LinkEntry,
+  now: () => number,
+  mark: () => string,
+): OpenLinks {
   const live = (links: readonly Pending[]) => links.filter(({ expires }) => expires > now());
   const refer = (of: Caller | string) => (typeof of === 'string' ? of.slice(0, REFERENCE_LENGTH) : referenceOf(of));
 
   return {
-    newId: (caller) => `${referenceOf(caller)}${randomBytes(18).toString('base64url')}`,
-    statePrefix: (id) => id.slice(0, REFERENCE_LENGTH),
+    newId: (caller) => `${referenceOf(caller)}${randomBytes(18).toString('base64url')}${mark()}`,
+    newState: (id) => `${id.slice(0, REFERENCE_LENGTH)}${randomUUID()}${mark()}`,
     of: async (caller) => live(await entryOf(referenceOf(caller)).read()),
     async near(idOrState) {
       // Anybody may ask for any address: only what can be a link or a state is looked up.
-      if (!ID.test(idOrState) && !STATE.test(idOrState)) return [];
+      if (!NAME.test(idOrState)) return [];
       return live(await entryOf(refer(idOrState)).read());
     },
     async change(of, work) {

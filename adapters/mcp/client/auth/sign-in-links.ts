@@ -37,8 +37,8 @@ export interface SignInLinksDeps {
   /** The server's configured name and address. */
   readonly name: string;
   readonly url: URL;
-  /** A sign-in by a person whose tokens go to `keeping`, with this beginning of its state. */
-  readonly signIn: (statePrefix: string, redirect: string, keeping: Keeping) => SignIn;
+  /** A sign-in by a person whose tokens go to `keeping`. */
+  readonly signIn: (newState: () => string, redirect: string, keeping: Keeping) => SignIn;
   /** Where the open links of a caller are. */
   readonly entryOf: (reference: string) => LinkEntry;
   /** What is stored for this caller already. */
@@ -61,9 +61,9 @@ const CODE_LENGTH = 9;
 export function createSignInLinks(deps: SignInLinksDeps): SignInLinks {
   const { http, log, clock, name, url } = deps;
   const now = () => Date.parse(clock.now());
-  const open = createOpenLinks(deps.entryOf, now);
+  const open = createOpenLinks(deps.entryOf, now, () => http?.mark ?? '');
   const path = `${BASE}/${name}`;
-  const leave = http?.claim('mcp', [{ path: `${path}/*`, listed: false, handsOver: true, handler: handle }]);
+  const leave = http?.claim('mcp', [{ path: `${path}/*`, listed: false, handsOver: true, names: [{ query: 'state' }], handler: handle }]);
 
   async function link(caller: Caller, why?: Refusal): Promise<string | undefined> {
     if (!http?.url) return undefined;
@@ -159,7 +159,7 @@ export function createSignInLinks(deps: SignInLinksDeps): SignInLinks {
     // A sign-in for more scopes is for those of the old token too.
     const keeping = keepingHere(why?.status === 403 ? before : without);
     const redirect = `${http?.url}${path}/${BACK}`;
-    const signIn = deps.signIn(open.statePrefix(id), redirect, keeping);
+    const signIn = deps.signIn(() => open.newState(id), redirect, keeping);
     const { status, challenge } = why ?? { ...(await probe(url, AbortSignal.timeout(PROBE_MS))), status: 401 };
     const { address, begun } = await signIn.begin(status, challenge);
     return { address, begun: { ...begun, browser_secret, redirect, kept: keeping.now() } };
@@ -180,7 +180,7 @@ export function createSignInLinks(deps: SignInLinksDeps): SignInLinks {
     if (!taken) return failed(response, 400, 'This answer has been received already. Begin again.');
     const keeping = keepingHere(begun.kept);
     try {
-      const signIn = deps.signIn(open.statePrefix(one.id), begun.redirect, keeping);
+      const signIn = deps.signIn(() => open.newState(one.id), begun.redirect, keeping);
       await signIn.complete(begun, new URL(`${begun.redirect}?${said}`));
       if (!keeping.now().tokens) throw new Fault('unauthenticated', 'the authorization server issued no token');
     } catch (cause) {

@@ -70,8 +70,8 @@ export interface SignInOptions {
   readonly visit?: OpenSignInPage;
   /** A person takes part, and goes to the address that `begin` returns. Implied by `visit`. */
   readonly person?: boolean;
-  /** The beginning of each state, by which the process that receives the answer finds the sign-in. */
-  readonly statePrefix?: string;
+  /** Makes the states by which the process that receives an answer finds its sign-in. */
+  readonly newState?: () => string;
   /** What an operator can do when no person is present, for the log. */
   readonly advice?: string;
   readonly log: Logger;
@@ -82,7 +82,7 @@ const REREAD_MS = 5_000;
 export function createSignIn(options: SignInOptions): SignIn {
   const { server, redirect, client, scope, keeping, visit, advice, log } = options;
   let kept: Promise<Kept> | undefined;
-  const fresh = () => freshFlow(options.statePrefix);
+  const fresh = () => freshFlow(options.newState);
   const person = options.person === true || visit !== undefined;
   let flow = fresh();
   let asking: Promise<boolean> | undefined;
@@ -321,8 +321,8 @@ interface Flow {
   found: OAuthDiscoveryState | undefined;
 }
 
-function freshFlow(prefix = ''): Flow {
-  return { state: `${prefix}${randomUUID()}`, verifier: '', address: undefined, scope: undefined, found: undefined };
+function freshFlow(newState: () => string = randomUUID): Flow {
+  return { state: newState(), verifier: '', address: undefined, scope: undefined, found: undefined };
 }
 
 /** A registration without redirect addresses is not ours to check. */

@@ -22,7 +22,7 @@ export interface AgentOptions extends CommonOptions {
 export async function listAgents(options: AgentOptions): Promise<void> {
   const config = await configFrom(options);
   const switches = openAgentSwitches(config.dataDir);
-  const quotas = hasLog(config) ? await lookInto(options, ({ store }) => quotasOf(store, config)) : new Map();
+  const quotas = (await hasLog(config)) ? await lookInto(options, ({ store }) => quotasOf(store, config)) : new Map();
   for (const { name, protocol } of agentsIn(config)) {
     const terms = config.agentTerms.get(name);
     const off = terms?.off ?? switches.reason(name) ?? null;
@@ -47,7 +47,7 @@ export async function switchAgent(name: string, to: 'on' | 'off', options: Agent
   const reason = options.reason?.trim() || 'a person switched it off';
   const off = to === 'off' ? { reason, by, at: systemClock.now() } : undefined;
   const changed = await openAgentSwitches(config.dataDir).set(name, off);
-  if (changed && hasLog(config)) await lookInto(options, ({ store }) => note(store, name, off && reason, by));
+  if (changed && (await hasLog(config))) await lookInto(options, ({ store }) => note(store, name, off && reason, by));
   const stays = to === 'on' ? config.agentTerms.get(name)?.off : undefined;
   if (options.json) process.stdout.write(`${JSON.stringify({ name, off: off?.reason ?? stays ?? null })}\n`);
   else

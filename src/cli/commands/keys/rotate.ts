@@ -18,7 +18,7 @@ export async function rotateKey(options: CommonOptions & { readonly json?: boole
   const retired = keyring.signer().keyId;
   await keyring.rotate();
   const current = keyring.signer().keyId;
-  if (hasLog(config)) await lookInto(options, ({ store }) => note(store, retired, current));
+  if (await hasLog(config)) await lookInto(options, ({ store }) => note(store, retired, current));
   process.stdout.write(
     options.json
       ? `${JSON.stringify({ retired, current, keys: keyring.jwks().keys })}\n`

@@ -62,7 +62,7 @@ async function requireNames(config: Config, { mentions }: CompiledPolicies, opti
     import('../../../runtime/mounts/known-names.ts'),
   ]);
   mountsOf(config, adapters);
-  const personas = hasLog(config) ? await lookInto(options, ({ store }) => personasIn(store)) : [];
+  const personas = (await hasLog(config)) ? await lookInto(options, ({ store }) => personasIn(store)) : [];
   const known = knownNames(config, { personas, doors: adapters.map(({ name }) => name) });
   const [fault] = unknownInDoors(config, known);
   const problems = unknownNames(mentions, known);

@@ -70,7 +70,7 @@ export async function demo(options: DemoOptions): Promise<number> {
 /** Opening a log means resuming its unfinished work; with only the demo's agent that would end other agents' work. */
 async function claim(dir: string): Promise<void> {
   const mark = join(dir, '.tollbridge-demo');
-  if (hasLog({ path: join(dir, 'log.db') }) && !existsSync(mark)) {
+  if ((await hasLog({ path: join(dir, 'log.db') })) && !existsSync(mark)) {
     throw trouble(
       'conflict',
       `${dir} holds a log that is not a demo's`,

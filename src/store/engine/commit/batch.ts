@@ -8,6 +8,7 @@ import type { CoreEvent, EventDraft } from '../../../model/events.ts';
 import type { Pointer } from '../../../model/resources.ts';
 import type { At, Committed, Projector, Row, Unit } from '../../../ports/index.ts';
 import type { End, Lookups, StoredAnswer } from '../database.ts';
+import { createLeaseCheck } from '../lease.ts';
 import type { WordWriter } from '../packing/words.ts';
 import type { Rows } from '../rows.ts';
 import type { Wait } from '../wait.ts';
@@ -48,6 +49,8 @@ export interface Batch {
   readonly left: Left;
   readonly tip: Tip;
   readonly empty: boolean;
+  /** The length of the events' bodies. */
+  readonly chars: number;
 }
 interface Left {
   readonly rows: Overlay;
@@ -74,6 +77,7 @@ const REMEMBERED = 10_000;
 
 export function createBatches({ lookups, rows, words, projector }: BatchDeps): Batches {
   const heads = createHeads(lookups);
+  const leases = createLeaseCheck(lookups);
   /** Newest span written for each workspace. */
   const spans = new Map<string, number>();
 
@@ -148,6 +152,7 @@ export function createBatches({ lookups, rows, words, projector }: BatchDeps): B
       const key = unit.idempotency;
       const digest = key && digestOf(key.body);
       requireLoaded(unit);
+      if (unit.lease) leases.require(unit.lease);
       if (key && digest) {
         const first = findAnswer(key.scope);
         if (first) return { events: [], result: answerAgain(first, digest), receipt: undefined, repeated: true };
@@ -186,23 +191,26 @@ export function createBatches({ lookups, rows, words, projector }: BatchDeps): B
     }
 
     /** Over a network, everything a unit names is loaded together, before it is decided. */
-    function requireLoaded({ reads: named = [], idempotency }: Unit): void {
+    function requireLoaded({ reads: named = [], idempotency, lease }: Unit): void {
       reads = named;
       if (!lookups.remote) return;
       const wants = (look: () => unknown): boolean => {
         try {
           look();
           return false;
-        } catch {
-          return true;
+        } catch (thrown) {
+          return thrown === NOT_LOADED;
         }
       };
       const missing = named.filter(({ object, id }) =>
         [wants(() => seen.get(object, id)), wants(() => heads.find(object, id))].includes(true),
       );
       const scope = idempotency?.scope;
-      if (scope !== undefined && wants(() => findAnswer(scope))) throw NOT_LOADED;
-      if (missing.length > 0) throw NOT_LOADED;
+      const wanting = [
+        lease && wants(() => leases.require(lease)),
+        scope !== undefined && wants(() => findAnswer(scope)),
+      ];
+      if (wanting.includes(true) || missing.length > 0) throw NOT_LOADED;
     }
 
     function findAnswer(scope: string): StoredAnswer | undefined {
@@ -277,6 +285,11 @@ export function createBatches({ lookups, rows, words, projector }: BatchDeps): B
       get tip() {
         return events.length > 0 ? { position: first + events.length - 1, at: now } : tip;
       },
+      get chars() {
+        let chars = 0;
+        for (let at = 4; at < values.length; at += 5) chars += (values[at] as string).length;
+        return chars;
+      },
       get empty() {
         return events.length === 0 && !seen.changed && !sealer.sealed && answers.size === 0;
       },
@@ -292,6 +305,7 @@ export function createBatches({ lookups, rows, words, projector }: BatchDeps): B
     forget() {
       rows.forget();
       spans.clear();
+      leases.forget();
     },
   };
 }

@@ -239,8 +239,8 @@ export function createCommits(deps: CommitsDeps): Commits {
     const { batch, jobs, after, version } = decided;
     if (batch.empty) {
       batch.release();
-      // The units were decided without the lock, so the answer must still be true now.
-      if (database.version() !== version) return false;
+      // The units were decided without the lock, so the answer must still be true now. Over a network only the lock can tell.
+      if (lookups.remote || database.version() !== version) return false;
       settle(jobs);
       return true;
     }
@@ -249,18 +249,25 @@ export function createCommits(deps: CommitsDeps): Commits {
     away = decided;
     written.then(
       (done) => cameBack(decided, done, to),
-      () => cameBack(decided, false, to),
+      (thrown) => cameBack(decided, database.errors.environment(thrown) ?? false, to),
     );
     return true;
   }
 
-  function cameBack({ batch, jobs, version }: Decided, written: boolean, to: Ahead): void {
+  function cameBack({ batch, jobs, version }: Decided, written: boolean | Fault, to: Ahead): void {
     const following = next;
     away = undefined;
     next = undefined;
-    if (!written) {
+    if (written !== true) {
       memory.forget();
-      void write(jobs, following?.jobs);
+      if (written === false) {
+        void write(jobs, following?.jobs);
+        return;
+      }
+      // Deciding them again could do twice what is done already.
+      writer.failed(written);
+      for (const job of jobs) job.reject(written);
+      goOn(following?.jobs ?? []);
       return;
     }
     elsewhere++;

@@ -14,6 +14,7 @@ export interface Wanted {
   readonly heads: readonly Pointer[];
   readonly answers: readonly string[];
   readonly chains: readonly string[];
+  readonly leases: readonly string[];
 }
 /** In the order of `Wanted`. */
 export interface Loaded {
@@ -21,6 +22,7 @@ export interface Loaded {
   readonly heads: readonly (StoredHead | undefined)[];
   readonly answers: readonly (StoredAnswer | undefined)[];
   readonly chains: readonly ChainHead[];
+  readonly epochs: readonly number[];
 }
 
 export function createRemoteLookups(
@@ -30,23 +32,26 @@ export function createRemoteLookups(
   const heads = cache<Pointer, StoredHead | undefined>(keyOf);
   const answers = cache<string, StoredAnswer | undefined>(String);
   const chains = cache<string, ChainHead>(String);
-  const all = [rows, heads, answers, chains];
+  const epochs = cache<string, number>(String);
+  const all = [rows, heads, answers, chains, epochs];
   return {
     row: (object, id) => rows.get({ object, id }),
     head: (object, id) => heads.get({ object, id }),
     answer: answers.get,
     chain: chains.get,
+    epoch: epochs.get,
     remote: {
       get wanting() {
         return all.some(({ wanted }) => wanted.size > 0);
       },
       async load() {
-        const [w, h, a, c] = [rows.take(), heads.take(), answers.take(), chains.take()];
-        const found = await load({ rows: w, heads: h, answers: a, chains: c });
+        const [w, h, a, c, e] = [rows.take(), heads.take(), answers.take(), chains.take(), epochs.take()];
+        const found = await load({ rows: w, heads: h, answers: a, chains: c, leases: e });
         rows.put(w, found.rows);
         heads.put(h, found.heads);
         answers.put(a, found.answers);
         chains.put(c, found.chains);
+        epochs.put(e, found.epochs);
       },
       forget() {
         for (const { loaded, wanted } of all) {

@@ -48,13 +48,14 @@ export function overNetwork(
   const { lookups } = database;
   return {
     ...database,
-    lookups: createRemoteLookups(async ({ rows, heads, answers, chains }) => {
+    lookups: createRemoteLookups(async ({ rows, heads, answers, chains, leases }) => {
       await turn();
       return {
         rows: rows.map(({ object, id }) => lookups.row(object, id)),
         heads: heads.map(({ object, id }) => structuredClone(lookups.head(object, id))),
         answers: answers.map(lookups.answer),
         chains: chains.map(lookups.chain),
+        epochs: leases.map(() => 0),
       };
     }),
     end: later(database.end),

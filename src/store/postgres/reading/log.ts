@@ -1,0 +1,50 @@
+/** The log itself: its end, its floor since pruning, and single events. Inside a transaction that holds the lock, from what it read with it. */
+import type { End } from '../../engine/database.ts';
+import type { Connections } from '../connection/connections.ts';
+import { filledIn } from '../schema/migrations.ts';
+import type { LockedState, LockedTransaction } from '../writing/writer.ts';
+
+export interface Log {
+  end(): Promise<End> | End;
+  last(): Promise<number>;
+  floor(): Promise<number> | number;
+  body(position: number): Promise<string | undefined>;
+}
+
+export function createLog(connections: Connections, schema: string): Log {
+  const END = filledIn('SELECT position, floor_at, resource, location, word FROM $S.state', schema);
+  const LAST = filledIn('SELECT position FROM $S.state', schema);
+  const FLOOR = filledIn('SELECT floor FROM $S.state', schema);
+  const BODY = filledIn(
+    'SELECT body FROM $S.events WHERE position = $1 AND position > (SELECT floor FROM $S.state)',
+    schema,
+  );
+
+  /** What was read with the lock, until this transaction changes it. */
+  function locked(): LockedState | undefined {
+    const transaction = connections.current() as LockedTransaction | undefined;
+    return transaction?.noticed ? undefined : transaction?.state;
+  }
+
+  return {
+    async end() {
+      const state = locked();
+      if (state) return state.end;
+      const [position, floorAt, resource, location, word] = (await connections.query(END))[0] as unknown as [
+        number,
+        string,
+        number,
+        number,
+        number,
+      ];
+      return { position, floorAt, resource, location, word };
+    },
+    last: async () => locked()?.end.position ?? ((await connections.query(LAST))[0]![0] as number),
+    floor: async () => locked()?.floor ?? ((await connections.query(FLOOR))[0]![0] as number),
+    async body(position) {
+      const state = locked();
+      if (state?.body !== undefined && state.end.position === position) return state.body;
+      return (await connections.query(BODY, [position]))[0]?.[0] as string | undefined;
+    },
+  };
+}
