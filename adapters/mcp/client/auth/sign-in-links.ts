@@ -63,7 +63,9 @@ export function createSignInLinks(deps: SignInLinksDeps): SignInLinks {
   const now = () => Date.parse(clock.now());
   const open = createOpenLinks(deps.entryOf, now, () => http?.mark ?? '');
   const path = `${BASE}/${name}`;
-  const leave = http?.claim('mcp', [{ path: `${path}/*`, listed: false, handsOver: true, names: [{ query: 'state' }], handler: handle }]);
+  const leave = http?.claim('mcp', [
+    { path: `${path}/*`, listed: false, handsOver: true, names: [{ query: 'state' }], handler: handle },
+  ]);
 
   async function link(caller: Caller, why?: Refusal): Promise<string | undefined> {
     if (!http?.url) return undefined;
