@@ -4,15 +4,16 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * These get a process each: floods, full disks and shrunken limits measure memory and event loop; a browser ends with its file; a first
- * load is the first in its process.
+ * These get a process each: floods, full disks and shrunken limits measure memory and event loop; a first load is the first in its process.
  */
 const ALONE = [
   'test/hostile/**/*.test.ts',
-  'test/browser/**/*.test.ts',
   'test/process/examples-verify.test.ts',
   'test/unit/policy/first-load.test.ts',
 ];
+
+/** Loading the gateway takes longer than most of their tests, so they share a few processes; each has a browser of its own. */
+const BROWSER = 'test/browser/**/*.test.ts';
 
 /** Each takes most of a minute, whatever its size says: begun last, they would keep one processor busy and the others waiting. */
 const LONGEST = [
@@ -59,9 +60,19 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: 'browser',
+          include: [BROWSER],
+          setupFiles: ['test/support/process/close-browser.ts'],
+          isolate: false,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'shared',
           include: ['test/**/*.test.ts'],
-          exclude: ALONE,
+          exclude: [...ALONE, BROWSER],
           // A process runs one file after the other: loading the core and warming the policy evaluator took longer than most files.
           // So a file leaves nothing behind: what a test opens, sets or replaces is put back by `onTestFinished`.
           isolate: false,

@@ -61,7 +61,7 @@ export const EVENTS = [
   { wire: 'context_perception', dir: '<->', answer: 'context_perception', action: 'enrich', effect: 'read', facts: ['agent.memory_read'], why: 'it reads data of the gateway, so it is an enrichment that reads, not a file access' },
   { wire: 'memory_recall', dir: '<->', answer: 'memory_recall', action: 'memory.read', effect: 'read', facts: ['agent.memory_read'] },
   { wire: 'planning', dir: '<->', answer: 'planning', action: 'plan', effect: 'none', facts: ['agent.reasoning_summary'] },
-  { wire: 'reasoning', dir: '->', answer: 'reasoning', action: 'reason', effect: 'none', facts: ['agent.reasoning_summary'], why: 'reasoning stays inside; only its kind and the verdict are kept' },
+  { wire: 'reasoning', dir: '->', answer: 'reasoning', action: 'reason', effect: 'none', facts: ['agent.reasoning_summary'], why: 'reasoning stays inside; only its kind and the verdict are kept, and a harness behind us is asked about its kind' },
   { wire: 'rate_limit', dir: '<->', answer: 'rate_limit', action: 'background', effect: 'none', facts: ['span.updated'] },
   { wire: 'confirmation', dir: '<->', answer: 'confirmation', action: 'elicit', effect: 'unknown', facts: ['tool.approval_required'], why: 'whatever is confirmed may change something, so without a rule a person is asked' },
   { wire: 'run_lifecycle', dir: '<->', batch: true, contract: true, facts: ['task.submitted', 'task.completed', 'task.failed', 'task.canceled', 'span.updated'] },

@@ -52,6 +52,8 @@ export const configSchema = Type.Object(
           public: Optional(NonEmpty),
           /** The agent that answers there; the default agent when absent. */
           agent: Optional(NonEmpty),
+          /** False leaves the address out of every card: some readers refuse a card that names another origin than its own. */
+          card: Optional(Type.Boolean()),
           tls: Optional(Type.Object({ cert: NonEmpty, key: NonEmpty }, { additionalProperties: false })),
         },
         { additionalProperties: false },

@@ -124,6 +124,7 @@ export function toCoreAction(event: AhpEvent, call: Call, effects: Readonly<Reco
     effect,
     evidence: 'asked',
     attributes: attributesOf(event),
+    context: contextOf(event),
     ...(typeof cwd === 'string' && cwd !== '' && { cwd }),
     ...(typeof target === 'string' && { target }),
   };
@@ -137,6 +138,11 @@ function own<T>(record: Readonly<Record<string, T>>, key: string): T | undefined
 export function attributesOf({ agent_id, depth, metadata }: AhpEvent): NonNullable<ProposedAction['attributes']> {
   const via = viaOf(metadata);
   return { agent_id, depth, ...(via.length > 0 && { via }) };
+}
+
+/** What a harness behind us is told beside the act: the agent's own name of its session, and its context. */
+export function contextOf({ session_id, context }: AhpEvent): JsonObject {
+  return { ahp: { session_id, ...(context && { context }) } };
 }
 
 /** The harnesses a question came through, oldest first. */

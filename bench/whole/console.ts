@@ -1,6 +1,7 @@
 /**
- * Ten open consoles and the gateway's throughput: tasks per second while ten streams of every event are read by another process, against
- * the same gateway without them. Then one real browser with 100,000 events: time until the first rows can be used, and its memory.
+ * Ten open consoles and the gateway's throughput: tasks per second while another process does what ten pages do (each reads the stream of
+ * every event, and asks for running tasks and health now and then), against the same gateway without them. Then one real browser with
+ * 100,000 events in the log: time until a key is answered, and the page's memory with all of them loaded.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -15,9 +16,9 @@ import type { Measured } from '../run.ts';
 export const name = 'console';
 
 const CONSOLES = 10;
-const TASKS = 150;
+const TASKS = 250;
 const AT_ONCE = 8;
-const ROUNDS = 3;
+const ROUNDS = 5;
 const EVENTS = 100_000;
 const BATCH = 500;
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
@@ -28,25 +29,31 @@ export async function run(): Promise<readonly Measured[]> {
   try {
     const session = await post(gateway, '/v1/sessions', { workspace_id: 'workspace_default' });
     await rate(gateway);
-    const ours: number[] = [];
-    const theirs: number[] = [];
+    const ours: Rate[] = [];
+    const theirs: Rate[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       theirs.push(await rate(gateway));
       const readers = await openReaders(gateway);
       ours.push(await rate(gateway));
       readers.kill();
     }
-    const [with_consoles, without] = [median(ours), median(theirs)];
+    const middle = (rates: readonly Rate[], of: keyof Rate) => median(rates.map((one) => one[of]));
+    const [with_consoles, without] = [middle(ours, 'perSecond'), middle(theirs, 'perSecond')];
     await seed(gateway, session);
     const seen = await inBrowser(gateway);
     return [
       {
         bench: name,
-        ratio: with_consoles / without,
+        ratio: round(with_consoles / without),
         against: 'the same gateway without an open console, in tasks per second',
         consoles: CONSOLES,
-        with_consoles,
-        without,
+        with_consoles: round(with_consoles),
+        without: round(without),
+        rounds_with: ours.map(({ perSecond }) => Math.round(perSecond)).join(' '),
+        rounds_without: theirs.map(({ perSecond }) => Math.round(perSecond)).join(' '),
+        // Of this process, which is the gateway and the clients of its tasks; the consoles are another one.
+        cpu_ms_per_task_with: round(middle(ours, 'cpuMs')),
+        cpu_ms_per_task_without: round(middle(theirs, 'cpuMs')),
         ...seen,
       },
     ];
@@ -65,9 +72,16 @@ async function post({ url, token }: Gateway, path: string, body: object): Promis
   return ((await answer.json()) as { id: string }).id;
 }
 
+interface Rate {
+  readonly perSecond: number;
+  /** Processor time per task. */
+  readonly cpuMs: number;
+}
+
 /** Tasks per second, each with one decided tool call, until all of them have a receipt. */
-async function rate(gateway: Gateway): Promise<number> {
+async function rate(gateway: Gateway): Promise<Rate> {
   const began = performance.now();
+  const usedBefore = process.cpuUsage();
   let left = TASKS;
   const worker = async () => {
     while (left > 0) {
@@ -80,7 +94,8 @@ async function rate(gateway: Gateway): Promise<number> {
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  return (TASKS / (performance.now() - began)) * 1000;
+  const { user, system } = process.cpuUsage(usedBefore);
+  return { perSecond: (TASKS / (performance.now() - began)) * 1000, cpuMs: (user + system) / 1000 / TASKS };
 }
 
 const READER = `
@@ -90,6 +105,10 @@ const opened = Array.from({ length: Number(count) }, async () => (await fetch(ur
 Promise.all(opened).then((readers) => {
   console.log('ready');
   for (const reader of readers) (async () => { while (!(await reader.read()).done); })();
+  for (let at = 0; at < readers.length; at += 1) {
+    setInterval(() => fetch(url + '/v1/tasks?status=WORKING&limit=100', { headers }).then((answer) => answer.text()), 5000);
+    setInterval(() => fetch(url + '/health/deps', { headers }).then((answer) => answer.text()), 10_000);
+  }
 });`;
 
 async function openReaders({ url, token }: Gateway) {
@@ -124,7 +143,10 @@ async function inBrowser(gateway: Gateway) {
     const began = performance.now();
     await page.goto(`${gateway.url}/activity`);
     await page.locator('.row').first().waitFor();
+    await page.keyboard.press('p');
+    await page.getByRole('button', { name: /^Resume/ }).waitFor();
     const interactive_ms = Math.round(performance.now() - began);
+    await page.keyboard.press('p');
     const count = async () => Number(await page.locator('.list').getAttribute('data-count'));
     let rows = await count();
     while (rows < EVENTS) {
@@ -135,15 +157,18 @@ async function inBrowser(gateway: Gateway) {
     const filtered = performance.now();
     await page.getByLabel('Text', { exact: true }).fill('row 7777');
     while ((await count()) > 1000);
-    return {
-      rows: EVENTS,
-      interactive_ms,
-      filter_ms: Math.round(performance.now() - filtered),
-      heap_mb: Math.round((await page.evaluate<number>('performance.memory.usedJSHeapSize')) / 1e6),
-    };
+    const filter_ms = Math.round(performance.now() - filtered);
+    const protocol = await page.context().newCDPSession(page);
+    await protocol.send('HeapProfiler.collectGarbage');
+    const { usedSize } = await protocol.send('Runtime.getHeapUsage');
+    return { rows, interactive_ms, filter_ms, heap_mb: Math.round(usedSize / 1e6) };
   } finally {
     await browser.close();
   }
+}
+
+function round(figure: number): number {
+  return Math.round(figure * 1000) / 1000;
 }
 
 function median(figures: readonly number[]): number {

@@ -1,6 +1,6 @@
 /** The roles a person sees in the console. They only name what the scopes allow; every route checks the scopes themselves. */
 import type { Actor } from '../model/actions.ts';
-import { Fault } from '../model/faults.ts';
+import { asFault, Fault } from '../model/faults.ts';
 
 export type Role = 'viewer' | 'approver' | 'admin';
 
@@ -15,7 +15,14 @@ export function roleOf(actor: Pick<Actor, 'scopes'>): Role {
 export function holds({ scopes }: Pick<Actor, 'scopes'>, scope: string): boolean {
   return ['*', scope, `${scope.split(':')[0]}:*`].some((word) => scopes.includes(word));
 }
+
 /** What a caller may not use is not there for it. */
 export function requireAdmin(actor: Pick<Actor, 'scopes'>): void {
   if (!holds(actor, ADMIN)) throw new Fault('not_found', 'there is nothing of this kind here');
+}
+
+/** A part that the caller's scopes do not cover is left out, as if there were none. */
+export function nothingIfHidden(thrown: unknown): [] {
+  if (asFault(thrown).kind === 'permission_denied') return [];
+  throw thrown;
 }

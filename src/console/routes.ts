@@ -9,7 +9,8 @@ import type { Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { Bridge, Clock, Row } from '../ports/index.ts';
 import { framesOf, MOST_RENDERED } from './frames.ts';
-import { ADMIN, holds, requireAdmin } from './roles.ts';
+import { healthOf } from './health.ts';
+import { ADMIN, holds, nothingIfHidden, requireAdmin } from './roles.ts';
 import { ruleRoutes } from './rule-routes.ts';
 import type { ConsoleServices } from './services.ts';
 
@@ -101,21 +102,33 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
       },
     },
     {
+      method: 'GET',
+      path: /^\/health$/,
+      answer: async ({ actor }) => ({ data: await healthOf(bridge, services, actor) }),
+    },
+    {
+      method: 'GET',
+      path: /^\/pins\/([\w.-]+)$/,
+      async answer({ actor, params: [id = ''] }) {
+        const pending = pendingOf(await bridge.view<Skill & Row>(actor, 'skill', id));
+        return { stated_effect: pending ? services.statedEffect(pending) : null };
+      },
+    },
+    {
       method: 'POST',
       path: /^\/pins\/([\w.-]+)$/,
       async answer({ actor, params: [id = ''], body }) {
         requireAdmin(actor);
         const { accept, version } = (body ?? {}) as { accept?: unknown; version?: unknown };
         const pin = await bridge.view<Skill & Row>(actor, 'skill', id);
-        const pending = (pin.metadata as { pending?: JsonObject & { version: string; metadata: JsonObject } }).pending;
+        const pending = pendingOf(pin);
         // The definition that was looked at, and no later one.
         if (!pending || pending.version !== version) throw new Fault('conflict', 'the definition has changed again');
-        const { metadata, ...now } = pending;
         // A refused definition stays beside the pin, so that it is not asked about again, and can still be accepted.
         const refused = { version: pending.version, by: actor.id, at: clock.now() };
         const change =
           accept === true
-            ? { body: now as JsonObject, metadata }
+            ? services.acceptedPin(pending, actor.id)
             : { body: {}, metadata: { ...(pin.metadata as JsonObject), refused } };
         await bridge.submit({ kind: 'resource.update', actor, body: { object: 'skill', id, ...change } });
         return await bridge.view<Skill & Row>(actor, 'skill', id);
@@ -171,15 +184,14 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
   }
 }
 
+/** The definition that a pinned tool has now, when it is no longer the pinned one. */
+function pendingOf({ metadata }: Skill): (JsonObject & { readonly version: string }) | undefined {
+  return (metadata as { pending?: JsonObject & { readonly version: string } }).pending;
+}
+
 /** Heads and proofs are hashes: they tell how many receipts there are, and nothing in them. */
 function requireReceipts(actor: Actor): void {
   if (!holds(actor, 'receipts:read')) throw new Fault('not_found', 'there is nothing of this kind here');
-}
-
-/** A part that the caller's scopes do not cover is left out, as if there were none. */
-function nothingIfHidden(thrown: unknown): [] {
-  if (asFault(thrown).kind === 'permission_denied') return [];
-  throw thrown;
 }
 
 const LOOKED_AT = 200;

@@ -1,6 +1,8 @@
 /** Everything the console needs beyond the bridge, handed in by the runtime. Each route checks its caller before it calls one. */
 
 import type { Actor } from '../model/actions.ts';
+import type { JsonObject } from '../model/schema.ts';
+import type { Effect } from '../model/words.ts';
 import type { FrameView } from '../ports/index.ts';
 import type { ComparedDecision, RuleProblem, RulesInForce, TestedCase } from './rule-answers.ts';
 
@@ -60,8 +62,22 @@ export interface ConsoleServices {
   inclusion(receipt: string): Promise<object>;
   /** The protocols that tell events, each with a renderer of its own for one reading. */
   views(): ReadonlyMap<string, FrameView>;
+  /** A tool's definition as a person who accepts it leaves it: with the effect that its server states. */
+  acceptedPin(definition: JsonObject, by: string): { readonly body: JsonObject; readonly metadata: JsonObject };
+  /** The effect that the server states for a definition. */
+  statedEffect(definition: JsonObject): Effect;
+  /** The health of the log and of the signing key. */
+  health(): readonly PartHealth[];
   /** Tool servers and harnesses of the configuration, by name and protocol. */
   parts(): readonly { readonly kind: string; readonly name: string; readonly protocol: string }[];
+}
+
+/** `ready`, `unavailable`, or another word for what is known of it; a part that was never used is `unknown`. */
+export interface PartHealth {
+  readonly kind: string;
+  readonly name: string;
+  readonly state: string;
+  readonly detail: string | null;
 }
 
 export interface DoorAddress {

@@ -19,7 +19,7 @@ import type {
   ToolBackend,
   VaultAccess,
 } from '../ports/index.ts';
-import { RESULT_LIMITS, type ResultLimits } from './actions/result-size.ts';
+import { RESULT_LIMITS, type ResultLimits } from './actions/calls/result-size.ts';
 import type { RecordDeps } from './commands/records.ts';
 import type { CleanLarge, Redactor } from './events/log.ts';
 

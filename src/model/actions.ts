@@ -100,6 +100,8 @@ export interface Action {
   readonly evidence: Evidence;
   /** The agent's claims about its own act. Shown as the agent's words; they may raise the effect and never lower it. */
   readonly claims?: Claims;
+  /** What the asker said beside the act, under the name of its protocol, for policy engines that speak it. Not recorded with the act. */
+  readonly context?: JsonObject;
   /** The directory that relative paths of this act are relative to. */
   readonly cwd?: string;
   /** The workspace's directory: the start of relative paths when the act does not name one. Set by core. */

@@ -69,6 +69,7 @@ export const ProposedAction = Type.Object({
       key_id: Optional(NonEmpty),
     }),
   ),
+  context: Optional(OpenObject),
   cwd: Optional(NonEmpty),
   changes: Optional(
     Type.Array(Type.Object({ path: NonEmpty, after: Type.String(), before: Optional(Nullable(Type.String())) })),

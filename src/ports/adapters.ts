@@ -61,6 +61,11 @@ export interface Deps {
    * log.
    */
   lease?(name: string): Promise<Closable | undefined>;
+  /**
+   * The mark of the replica that holds the thing of this name; ours, when no live replica held it. For names that clients choose.
+   * Absent: no other process serves this store.
+   */
+  hold?(key: string): Promise<string>;
 }
 
 /** What a part is opened with: the name of its configuration section, and the dependencies the gateway hands out. */

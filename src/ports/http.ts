@@ -19,6 +19,25 @@ export interface HttpHost {
   /** A public document of one door that another door serves as well, by its path. Undefined: no door serves it at the moment. */
   publish?(path: string, make: () => Promise<object | undefined>): void;
   published?(path: string): Promise<object | undefined>;
+  /** Ends each name that a door gives to a thing which only this process holds. Empty or absent: no other process serves this store. */
+  readonly mark?: string;
+  /** It will soon accept no more connections: load balancers are to send requests elsewhere. */
+  readonly leaving?: boolean;
+  /**
+   * Hands the request on to the replica whose mark ends this name. False: it is to be answered here, because the thing is held here,
+   * or nowhere any more. For doors that find the name in the body, which they pass on as they read it.
+   */
+  handOn?(held: string, request: IncomingMessage, response: ServerResponse, body?: Uint8Array): Promise<boolean>;
+}
+
+/**
+ * The link between replicas, as a port uses it. A replica that gets a request for a thing that another one holds hands the request on,
+ * once, with the caller's own credentials.
+ */
+export interface InternalLink {
+  readonly mark: string;
+  /** False: nothing was read or answered, and the request is to be served here. */
+  handOn(held: string, request: IncomingMessage, response: ServerResponse, body?: Uint8Array): Promise<boolean>;
 }
 
 /** One path of a door. The door sees the request's URL whole, as it was sent. */
@@ -38,7 +57,14 @@ export interface HttpRoute {
   readonly shared?: 'first' | 'last';
   /** False: not named in the answer to a request that no door claims. */
   readonly listed?: false;
+  /**
+   * Where a request names the thing it is about. If the name has the mark of another replica, the request is handed on to it. A path that
+   * ends in a mark needs no mention.
+   */
+  readonly names?: readonly NamePlace[];
 }
+
+export type NamePlace = { readonly header: string } | { readonly query: string };
 
 /** The parts of an OpenAPI document that another document can include. */
 export interface Described {

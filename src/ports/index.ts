@@ -9,7 +9,17 @@ export type { Accepted, Bridge, Delivery, FrontDoor, StreamClient, ToolChange } 
 
 // ---- Server side: the gateway's one HTTP port and its authentication ----
 
-export type { Authenticate, Described, HttpHandler, HttpHost, HttpRoute, LoginSource, UpgradeHandler } from './http.ts';
+export type {
+  Authenticate,
+  Described,
+  HttpHandler,
+  HttpHost,
+  HttpRoute,
+  InternalLink,
+  LoginSource,
+  NamePlace,
+  UpgradeHandler,
+} from './http.ts';
 
 // ---- Client side: agent backends, the work they are given, and their sink ----
 

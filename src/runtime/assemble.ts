@@ -6,8 +6,8 @@
 import { join } from 'node:path';
 import { createPermissions } from '../core/actions/permissions.ts';
 import { createPolicyData } from '../core/actions/policy-data.ts';
-import { type Core, createCore } from '../core/bridge.ts';
 import { createIds, systemClock } from '../core/clock.ts';
+import { type Core, createCore } from '../core/create-core.ts';
 import { createLog, type Log } from '../core/events/log.ts';
 import { projector } from '../core/events/projector.ts';
 import { cleanLogger } from '../core/redaction/clean-logger.ts';

@@ -5,7 +5,7 @@
  */
 import { createVaultAccess } from '../auth/vault-access.ts';
 import { createSecrets, createSecretWriter } from '../auth/vaults.ts';
-import { RESULT_LIMITS } from '../core/actions/result-size.ts';
+import { RESULT_LIMITS } from '../core/actions/calls/result-size.ts';
 import { createIds, systemClock } from '../core/clock.ts';
 import { createRedactor, type Redactor } from '../core/redaction/redact.ts';
 import { createSecretNames } from '../core/redaction/secret-names.ts';

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { adapters as everyAdapter } from '../../adapters/index.ts';
 import { openApiKeys } from '../auth/api-keys.ts';
@@ -24,6 +24,7 @@ import { Fault } from '../model/faults.ts';
 import { isObject } from '../model/values/is-object.ts';
 import { VERSION } from '../model/version.ts';
 import type { Adapter, Authenticate, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
+import { openReplicas, type Replicas } from '../replicas/replicas.ts';
 import { isLoopback } from '../transport/http/origin.ts';
 import { createHttpHost } from '../transport/http/server.ts';
 import { openWitnessDoor } from '../witness/door.ts';
@@ -36,6 +37,7 @@ import { createRuntime, createSurroundings, type Prepared, type Services } from 
 import { createLogger } from './logger.ts';
 import { upkeep } from './maintenance.ts';
 import { type Mounts, mountsOf } from './mounts/mounts.ts';
+import { openProbes } from './probes.ts';
 import { readTls, watchTls } from './tls-files.ts';
 
 export { adapters } from '../../adapters/index.ts';
@@ -44,6 +46,8 @@ export { readConfig } from './config/config.ts';
 export interface GatewayOptions {
   /** Which protocols are spoken; the built-in adapters by default. */
   readonly adapters?: readonly Adapter[];
+  /** The token for clients on this machine, where several processes share a port. Absent: one is made. */
+  readonly token?: string;
   /** A file that gets one line for each effect a demo tool really had. */
   readonly journal?: string;
   /**
@@ -77,7 +81,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const local = isLoopback(config.host);
   if (!local) await requireAuthOffLoopback(config);
   const mounts = mountsOf(config, adapters);
-  const token = local ? randomBytes(24).toString('base64url') : undefined;
+  const token = local ? (options.token ?? randomBytes(24).toString('base64url')) : undefined;
   const surroundings = createSurroundings(createLogger);
   const { redactor, logger, ids } = surroundings;
   if (token) redactor.learn(token);
@@ -100,6 +104,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     requestId: () => ids.next('req'),
     log: logger,
   });
+  /** Set once, below, when the store is open. */
+  const joined: { replicas?: Replicas } = {};
   const retention = { ms: config.keepEventsMs };
   const exchanging = { on: exchangesTokens(config) };
   const failures = createFailedLogins({
@@ -132,6 +138,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         sessions,
         keyUsed,
         exchanges: () => exchanging.on,
+        hold: async (key) => (await joined.replicas?.hold(key)) ?? '',
       }),
     taken(next) {
       const same = retention.ms === next.keepEventsMs;
@@ -144,6 +151,20 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const renewing = config.tls ? [watchTls(config.tls, (next) => http.renew(next), logger)] : [];
   const opened: Closable[] = [...renewing, http, { close: async () => failures.close() }];
   try {
+    if (listens) {
+      // Before the doors: the names they give out say which replica gave them.
+      joined.replicas = await openReplicas({
+        store: core.store,
+        commit: core.log.commit,
+        ids,
+        log: logger,
+        directory: config.dataDir,
+        secret: core.keyring.signer().mac('internal link'),
+        serve: http.serve,
+      });
+      http.join(joined.replicas.link);
+      openProbes(http, () => core.store.trouble());
+    }
     const waiting = await countOpenQuestions(bridge, actor);
     for (const door of runtime.prepared.doors) opened.unshift(await door.open(bridge));
     const { store, keyring } = core;
@@ -183,12 +204,15 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       recovered,
       waiting,
       close() {
-        closed ??= closeAll([...opened, runtime], logger);
+        // The others take over while the doors still end what is open here.
+        closed ??= http
+          .drain()
+          .then(() => closeAll([...(joined.replicas ? [joined.replicas] : []), ...opened, runtime], logger));
         return closed;
       },
     };
   } catch (cause) {
-    await closeAll([...opened, runtime], logger);
+    await closeAll([...(joined.replicas ? [joined.replicas] : []), ...opened, runtime], logger);
     throw cause;
   }
 }
@@ -201,6 +225,7 @@ interface Brought {
   readonly sessions: ConsoleSessions;
   readonly keyUsed: (id: string) => void;
   readonly exchanges: () => boolean;
+  readonly hold: NonNullable<Deps['hold']>;
 }
 
 /** Whether a tool server is used with tokens that were exchanged for those of the callers. */
@@ -217,7 +242,7 @@ async function prepared(
   services: Services,
   brought: Brought,
 ): Promise<Prepared & { readonly doors: readonly FrontDoor[] }> {
-  const { http, token, journal, failures, sessions, exchanges, keyUsed } = brought;
+  const { http, token, journal, failures, sessions, exchanges, keyUsed, hold } = brought;
   const traced = await tracing(config, services.deps.secret);
   const deps: Deps = {
     ...services.deps,
@@ -232,6 +257,7 @@ async function prepared(
       ...(config.oauth && { oauth: config.oauth, exchanges }),
     }),
     oauth: config.oauth !== undefined,
+    hold,
     ...(traced && { inTrace: traced.inTrace }),
   };
   const handOver = createHandOver(() => services.bridge());
@@ -297,7 +323,7 @@ async function recipientsOf(
 async function witnessesOf({ witness }: Config, secret: Deps['secret']): Promise<readonly WitnessTarget[]> {
   return await Promise.all(
     Object.entries(witness).map(async ([name, where]): Promise<WitnessTarget> => {
-      if ('file' in where) return { name, file: resolve(where.file) };
+      if ('file' in where) return { name, file: where.file };
       return { name, url: where.url, ...(where.secret && { token: await secret(where.secret) }) };
     }),
   );

@@ -2,6 +2,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { DESKTOP, openConsole, seriousIssues } from '../support/console/console.ts';
+import { waitingCount } from '../support/console/traffic.ts';
 
 const MAIL = 'send report to ana';
 
@@ -38,6 +39,25 @@ test('an approval appears while the page is open, and is answered by keyboard al
     answered_by: expect.stringMatching(/^local:console:[0-9a-f]{16}$/),
     reason: 'not today',
   });
+});
+
+test('an approval that is asked for while the page reads the list is in it', async () => {
+  const at = await openConsole();
+  const page = await at.page();
+  let held = 0;
+  await page.route('**/v1/permission-requests?status=pending*', async (route) => {
+    const response = await route.fetch();
+    held += 1;
+    if (held === 1) {
+      await at.work(MAIL);
+      await expect.poll(() => waitingCount(at), { timeout: 20_000 }).toBe(1);
+    }
+    await route.fulfill({ response });
+  });
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.locator('.question .headline', { hasText: 'send_mail' }).waitFor();
+  expect(await page.title()).toBe('(1) Tollbridge');
+  expect(held, 'the list was read once, before the question').toBe(1);
 });
 
 test('j and k move between approvals, oldest first', async () => {
@@ -160,6 +180,17 @@ test('a grant holds for the session and the time it was given for', async () => 
   await expect
     .poll(async () => (await at.call('GET', `/v1/tasks/${again}`)).body.status, { timeout: 20_000 })
     .toBe('COMPLETED');
+
+  // The rule that it made is in sight until a person revokes it; then the next act asks again.
+  await page.goto(`${at.gateway.url}/rules`);
+  const made = page.locator('section', { hasText: 'Temporary rules from approvals' }).locator('tr');
+  await made.getByText('allow', { exact: true }).waitFor();
+  expect(await made.count()).toBe(1);
+  expect(await made.textContent()).toMatch(/send_mail.*session.*until \d{4}-\d\d-\d\d.*local:console:[0-9a-f]{16}/);
+  await made.getByRole('button', { name: 'Revoke' }).click();
+  await page.getByText('None. An approval that holds for a while').waitFor();
+  await at.work(MAIL, session);
+  await expect.poll(() => waitingCount(at), { timeout: 20_000 }).toBe(1);
 });
 
 test('a viewer sees approvals and has nothing to answer them with', async () => {

@@ -3,8 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { type ConsoleGateway, openConsole, seriousIssues } from '../support/console/console.ts';
-import { PROTOCOLS, raiseOnAll, waitingCount } from '../support/console/traffic.ts';
+import { type ConsoleGateway, openConsole } from '../support/console/console.ts';
 
 const RULES = `# Kept as it is written.
 rules:
@@ -13,74 +12,11 @@ rules:
   - { id: outside-needs-a-human, when: { effect: [send, publish, pay] }, then: ask }
 demo: true
 `;
-/** HTML, script, terminal codes, a reversed text, tag characters: shown as what they are. */
-const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>\u001b[2J\u202eevil\u{e0041}';
-
 const stateOf = async (at: ConsoleGateway, task: string) => (await at.call('GET', `/v1/tasks/${task}`)).body.status;
 const done = (at: ConsoleGateway, task: string) =>
   expect.poll(() => stateOf(at, task), { timeout: 20_000 }).toMatch(/COMPLETED|FAILED/);
 const rowIds = (page: Page) =>
   page.evaluate<string[]>("[...document.querySelectorAll('.row')].map((row) => row.dataset.id)");
-
-/** A folder that gets a picture of each page. */
-const SCREENS = process.env.SCREENSHOTS;
-const LOOKS = [
-  { look: 'light', width: 1280, height: 800 },
-  { look: 'dark', width: 1280, height: 800, dark: true },
-  { look: 'phone', width: 390, height: 780 },
-];
-
-test('every page shows the traffic of all six protocols, without a serious issue, in both sizes', async () => {
-  const at = await openConsole();
-  const task = await at.work('read plan then artifact');
-  await done(at, task);
-  await raiseOnAll(at);
-  await expect.poll(() => waitingCount(at), { timeout: 15_000 }).toBe(6);
-  const { body } = await at.call('GET', `/v1/tasks/${task}`);
-  const receipts = await at.call('GET', `/v1/receipts?task_id=${task}`);
-  const replay = await at.call('POST', `/v1/tasks/${task}/replay`, { mode: 'exact' });
-  await done(at, replay.body.id);
-  for (const { look, ...options } of SCREENS ? LOOKS : LOOKS.slice(1)) {
-    const page = await at.page(options);
-    const show = async (path: string, text: string | RegExp, name?: string) => {
-      await page.goto(`${at.gateway.url}${path}`);
-      await page.locator('#page').getByText(text).first().waitFor();
-      expect([path, await seriousIssues(page)]).toEqual([path, []]);
-      const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
-      expect([path, wide]).toEqual([path, options.width]);
-      if (SCREENS && name) await page.screenshot({ path: `${SCREENS}/${name}-${look}.png` });
-    };
-    await show('/', 'approvals pending', 'overview');
-    expect(await page.locator('.number', { hasText: 'approvals pending' }).locator('b').textContent()).toBe('6');
-    await show('/approvals', 'harn@example.org');
-    await show('/approvals', 'Arguments', 'approvals');
-    await show('/activity', 'completed', 'activity');
-    for (const protocol of PROTOCOLS) {
-      await show(`/activity?text=${protocol}%40example.org`, `${protocol}@example.org`);
-    }
-    await show(`/sessions/${body.session_id}`, 'read_note', 'session');
-    await show(`/sessions/${body.session_id}?view=conversation`, 'read plan then artifact');
-    await show(`/sessions/${body.session_id}?view=files`, 'report.patch');
-    await page.locator('.diff .added').first().waitFor();
-    await show(`/sessions/${body.session_id}?view=cost`, 'Tokens in');
-    const { data } = (await at.call('GET', `/v1/tasks/${task}/events?limit=200`)).body;
-    const ended = data.find(({ event }: { event: string }) => event === 'tool.completed').id;
-    await show(`/sessions/${body.session_id}?view=events&open=${ended}`, 'As it leaves at the door', 'frames');
-    await page.locator('.detail').getByLabel('Door').selectOption('mcp');
-    await page.locator('.detail pre', { hasText: 'structuredContent' }).waitFor();
-    await show('/proof', 'Export and witnesses');
-    await show(`/proof/${receipts.body.data[0].id}`, 'nothing is wrong', 'receipt');
-    await show('/rules', 'What would change', 'rules');
-    await show('/catalog', 'Tool servers', 'catalog');
-    await show('/map', 'gate and log', 'map');
-    await show('/replay', task);
-    await show(
-      `/replay/${task}?with=${replay.body.id}`,
-      /the kind and the summary of its source|events differ/,
-      'replay',
-    );
-  }
-}, 240_000);
 
 test('activity: filters are the address, a pause holds the list, and an event shows whole', async () => {
   const at = await openConsole();
@@ -106,6 +42,83 @@ test('activity: filters are the address, a pause holds the list, and an event sh
   await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(2);
 });
 
+test('every page is reached, and its parts are used, by keyboard alone', async () => {
+  const at = await openConsole();
+  await done(at, await at.work('read plan'));
+  const page = await at.page();
+  const pages = ['Overview', 'Approvals', 'Activity', 'Sessions', 'Proof', 'Rules', 'Catalog', 'Map', 'Replay'];
+  for (const [index, name] of pages.entries()) {
+    await page.keyboard.press(String(index + 1));
+    await page.locator('#page h1', { hasText: name }).waitFor();
+  }
+  const focused = () => page.evaluate<string>('document.activeElement?.textContent ?? ""');
+  /** Tab until this has the focus; a person can get no further than round the page once. */
+  const tabTo = async (text: string) => {
+    for (let presses = 0; presses < 80; presses += 1) {
+      if ((await focused()) === text) return;
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`${text} is not reached by Tab`);
+  };
+  await page.keyboard.press('7');
+  await page.locator('#page h1', { hasText: 'Catalog' }).waitFor();
+  await tabTo('Connect');
+  await page.keyboard.press('Enter');
+  await page.locator('pre', { hasText: '/.well-known/agent-card.json' }).waitFor();
+  await page.keyboard.press('3');
+  await page.locator('.row').first().waitFor();
+  await page.keyboard.press('j');
+  await page.locator('.detail h2').waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('.detail').waitFor({ state: 'detached' });
+  await page.keyboard.press('9');
+  const task = await page.locator('#page td a').first().textContent();
+  await tabTo(task ?? '');
+  await page.keyboard.press('Enter');
+  await tabTo('Start the replay');
+  await page.keyboard.press('Enter');
+  await page.getByText('Each event of the replay has the kind and the summary of its source.').waitFor();
+});
+
+test('while the list is paused, rows from further back and newer ones leave it as it is', async () => {
+  const at = await openConsole();
+  const note = (text: string) => ({
+    event: 'vendor.tollbridge.note' as const,
+    resource: { object: 'session', id: 'session_many' },
+    workspace_id: 'workspace_default',
+    payload: { text },
+  });
+  const write = (from: number, count: number) =>
+    at.gateway.core.log.commit({
+      decide: () => ({ events: Array.from({ length: count }, (_, more) => note(`row ${from + more}`)) }),
+    });
+  // The page reads the newest 5,000 by itself.
+  for (let from = 0; from < 6000; from += 500) await write(from, 500);
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/activity`);
+  const list = page.locator('.list');
+  const count = () => list.getAttribute('data-count');
+  await expect.poll(count, { timeout: 20_000 }).toBe('5000');
+  await page.evaluate("document.querySelector('.list').scrollTop = 30000");
+  const inSight = () =>
+    page.evaluate<string[]>(
+      "[...document.querySelectorAll('.row')].filter((row) => { const { top, bottom } = row.getBoundingClientRect(); const box = document.querySelector('.list').getBoundingClientRect(); return top < box.bottom && bottom > box.top; }).map((row) => row.dataset.id)",
+    );
+  await expect.poll(async () => (await inSight()).length, { timeout: 20_000 }).toBeGreaterThan(5);
+  const before = await inSight();
+  await page.keyboard.press('p');
+  await write(6000, 3);
+  await page.getByRole('button', { name: 'Resume (3 new)' }).waitFor();
+  await page.getByRole('button', { name: 'Load older' }).click();
+  await page.getByRole('button', { name: 'Load older' }).waitFor({ state: 'detached' });
+  expect(Number(await count()), 'rows from further back are below').toBeGreaterThanOrEqual(6000);
+  expect(await inSight()).toEqual(before);
+  await page.getByRole('button', { name: 'Resume (3 new)' }).waitFor();
+  await page.keyboard.press('p');
+  await page.getByRole('button', { name: /^Pause/ }).waitFor();
+  expect(await inSight(), 'new rows are above what is in sight').toEqual(before);
+});
+
 test('after a restart of the gateway no row is lost and none is there twice', async () => {
   const at = await openConsole();
   const page = await at.page();
@@ -115,16 +128,21 @@ test('after a restart of the gateway no row is lost and none is there twice', as
   await at.restart();
   await done(at, await at.work('read todo'));
   await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(2);
-  await page.goto(`${at.gateway.url}/activity`);
+  // The same page, which read some of these rows before the restart and some after it.
+  await page.getByRole('link', { name: 'Clear' }).click();
   await page.locator('.state.live').waitFor();
   await done(at, await at.work('read readme'));
   const { body } = await at.call('GET', '/v1/events?limit=200');
-  const all = body.data.map(({ id }: { id: string }) => id);
-  await expect
-    .poll(async () => page.locator('.list').getAttribute('data-count'), { timeout: 20_000 })
-    .toBe(String(all.length));
-  const shown = await rowIds(page);
-  expect(new Set(shown).size).toBe(shown.length);
+  const all: readonly string[] = body.data.map(({ id }: { id: string }) => id);
+  const list = page.locator('.list');
+  await expect.poll(() => list.getAttribute('data-count'), { timeout: 20_000 }).toBe(String(all.length));
+  const shown = new Set<string>();
+  for (let top = 0; top < all.length * 30; top += 300) {
+    await page.evaluate(`document.querySelector('.list').scrollTop = ${top}`);
+    await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
+    for (const id of await rowIds(page)) shown.add(id);
+  }
+  expect([...shown].sort()).toEqual(all.toSorted());
 });
 
 test('a receipt is checked in the browser, and a changed byte fails the checks it breaks', async () => {
@@ -248,40 +266,4 @@ test('a viewer sees no keys and cannot save rules, even by asking for it', async
   await page.goto(`${at.gateway.url}/catalog`);
   await page.getByText('Doors', { exact: true }).waitFor();
   expect(await page.getByText('API keys', { exact: true }).count()).toBe(0);
-});
-
-test('text from agents is inert everywhere', async () => {
-  const at = await openConsole();
-  const session = await at.session();
-  await at.work(`send ${HOSTILE} to ${HOSTILE}`, session);
-  await expect.poll(() => waitingCount(at), { timeout: 20_000 }).toBe(1);
-  const page = await at.page();
-  let asked = 0;
-  page.on('dialog', (dialog) => {
-    asked += 1;
-    void dialog.dismiss();
-  });
-  for (const path of [
-    '/',
-    '/approvals',
-    '/activity',
-    `/sessions/${session}`,
-    `/sessions/${session}?view=conversation`,
-  ]) {
-    await page.goto(`${at.gateway.url}${path}`);
-    await page
-      .locator('#page')
-      .getByText('<img src=x')
-      .first()
-      .waitFor({ timeout: 3000 })
-      .catch(() => {});
-    const { elements, hidden } = await page.evaluate<{ elements: number; hidden: boolean }>(
-      "({ elements: document.querySelectorAll('#page img, #page script').length, hidden: /[\\u001b\\u202e\\u{e0041}]/u.test(document.querySelector('#page').innerText) })",
-    );
-    expect([path, elements, hidden]).toEqual([path, 0, false]);
-  }
-  expect(asked).toBe(0);
-  await page.goto(`${at.gateway.url}/approvals`);
-  await page.locator('.question-parts pre', { hasText: '<script>alert(2)</script>' }).first().waitFor();
-  await page.locator('.question-parts pre', { hasText: '\\u{202e}' }).first().waitFor();
 });

@@ -73,7 +73,7 @@ const EXCEPTIONS: readonly Exception[] = [
   ...may(OURS, 'adapters/harn/server/openapi.ts', 'paths[operation.path]', 'CONTENT[name]'),
   ...may(OURS, 'adapters/harn/server/router.ts', 'params[wanted.slice(1, -1)]'),
   ...may(OURS, 'adapters/mcp/server/aggregate/listen.ts', 'wishes[wish]'),
-  ...may(OURS, 'adapters/mcp/server/endpoint.ts', 'params[member]'),
+  ...may(OURS, 'adapters/mcp/server/other-requests.ts', 'params[member]'),
   ...may(OURS, 'adapters/mcp/compat/modern-as-legacy.ts', "declared[wire.split('/')[1] as string]"),
   ...may(OURS, 'adapters/mcp/server/list-changes.ts', 'wishes[wish]'),
   ...may(

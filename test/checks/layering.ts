@@ -113,6 +113,13 @@ export const ROOMS: readonly Room[] = [
     rule: 'src/inbox imports src/model, src/ports/index.ts and src/transport',
   },
   {
+    name: 'replicas',
+    at: /^src\/replicas\//,
+    imports: ['model', 'ports', 'transport'],
+    canonical: true,
+    rule: 'src/replicas imports src/model, src/ports/index.ts and src/transport, and names no protocol',
+  },
+  {
     name: 'witness',
     at: /^src\/witness\//,
     imports: ['model', 'ports', 'receipt', 'transport'],
@@ -139,6 +146,7 @@ export const ROOMS: readonly Room[] = [
       'demo',
       'inbox',
       'witness',
+      'replicas',
       'telemetry',
       'console',
       'answers',

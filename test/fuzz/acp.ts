@@ -72,6 +72,7 @@ async function converse(count: number, seed: number): Promise<string[]> {
     const link = openLink({
       editor: { input: fromEditor, output: toEditor },
       agent: { stdin: toAgent, stdout: fromAgent },
+      additions: true,
     });
     const person = { id: 'local:ana', kind: 'person', scopes: ['*'], door: 'acp' } as const;
     const wires = createWires(link.editor, link.agent);

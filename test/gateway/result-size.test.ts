@@ -1,6 +1,6 @@
 /** What counts as too large, and what becomes of a result that is. */
 import { describe, expect, test } from 'vitest';
-import { boundedResult, excess } from '../../src/core/actions/result-size.ts';
+import { boundedResult, excess } from '../../src/core/actions/calls/result-size.ts';
 import { scriptedAgent } from '../support/gateway/agents.ts';
 import { openTestGateway } from '../support/gateway/test-gateway.ts';
 import { countingTools } from '../support/gateway/tools.ts';

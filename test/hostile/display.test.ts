@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/model/schema.ts';
 import { sdkClient, sending } from '../support/a2a/sdk.ts';
 import { openPage } from '../support/process/browser.ts';
+import '../support/process/close-browser.ts';
 import type { End } from '../support/wire/line-end.ts';
 import { openStage, type Reported, type Stage } from './display-stage.ts';
 

@@ -164,7 +164,7 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
 };
 
 /** Pages whose lines are typed elsewhere, because they are about files or tasks that have to be there first, and the one without any. */
-const ELSEWHERE = ['commands', 'verify', 'replay', 'add-a-protocol', 'architecture'];
+const ELSEWHERE = ['commands', 'verify', 'replay', 'add-a-protocol', 'architecture', 'deploy', 'scale'];
 
 const names = await readdir(join(ROOT, 'docs'));
 const pages = names.filter((name) => name.endsWith('.md')).map((name) => name.slice(0, -'.md'.length));

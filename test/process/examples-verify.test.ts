@@ -22,6 +22,7 @@ import { receiptHash } from '../../src/receipt/seal/receipt-hash.ts';
 import { signTreeHead } from '../../src/receipt/seal/tree-head.ts';
 import { openCoreRuntime } from '../../src/runtime/assemble.ts';
 import { openPage } from '../support/process/browser.ts';
+import '../support/process/close-browser.ts';
 import { aLog, typed } from '../support/process/cli.ts';
 import { PROJECT } from '../support/process/project.ts';
 import { hasPython, PYTHON } from '../support/process/python.ts';

@@ -57,7 +57,8 @@ export function createHooks(http: HttpHost): Hooks {
   return {
     open(onDelivery) {
       giveBack ??= http.claim('a2a-push', [{ path: `${base}/*`, handler, listed: false }]);
-      const id = secret();
+      // At the end of the path, where another replica sees that the work is done here.
+      const id = `${secret()}${http.mark ?? ''}`;
       const hook: Open = { token: secret(), credentials: secret(), taskId: undefined, last: undefined, onDelivery };
       open.set(id, hook);
       return {

@@ -16,7 +16,7 @@ export interface CardDeps {
   readonly settings: A2aSettings;
   /** Absent: cards are unsigned. */
   readonly signer: CardSigner | undefined;
-  /** `host:port`, when gRPC is served for this agent. */
+  /** `host:port`, when gRPC is served for this agent; named in its cards unless the configuration says otherwise. */
   readonly grpc: string | undefined;
 }
 
@@ -25,6 +25,8 @@ export interface MadeCard {
   readonly wire: SentCard;
   readonly legacy: SentCard;
   readonly card: AgentCard;
+  /** With every binding that is served, also one that no card names. For the checks of the SDK; never sent. */
+  readonly served: AgentCard;
 }
 interface SentCard {
   readonly json: JsonObject;
@@ -54,18 +56,20 @@ export function makeCard(
   { settings, signer, grpc }: CardDeps,
   more: readonly Skill[] = [],
 ): MadeCard {
-  const interfaces = (version: string) => [
+  const named = settings.grpc?.card === false ? undefined : grpc;
+  const interfaces = (version: string, at = named) => [
     { url: base, protocolBinding: 'JSONRPC', protocolVersion: version },
     { url: base, protocolBinding: 'HTTP+JSON', protocolVersion: version },
-    ...(grpc ? [{ url: grpc, protocolBinding: 'GRPC', protocolVersion: version }] : []),
+    ...(at ? [{ url: at, protocolBinding: 'GRPC', protocolVersion: version }] : []),
   ];
+  const all = (at?: string) => [...interfaces(PROTOCOL, at), ...(settings.legacy ? interfaces(LEGACY, at) : [])];
   const skills = about.skills?.length ? about.skills : [runSkill(name)];
   const card: JsonObject = {
     name,
     description:
       about.description ?? `The agent ${name}, behind a gateway that asks policy first and proves what happened.`,
     version: about.version ?? VERSION,
-    supportedInterfaces: [...interfaces(PROTOCOL), ...(settings.legacy ? interfaces(LEGACY) : [])],
+    supportedInterfaces: all(),
     ...(settings.provider && { provider: settings.provider }),
     ...(about.documentation_url && { documentationUrl: about.documentation_url }),
     ...(about.icon_url && { iconUrl: about.icon_url }),
@@ -101,7 +105,12 @@ export function makeCard(
   const plain = AgentCard.toJSON(AgentCard.fromJSON(card)) as JsonObject;
   // The codec leaves out an empty list, and a strict reader refuses a scheme without one.
   const whole = signed({ ...plain, securityRequirements: REQUIRED }, signer);
-  return { wire: sent(whole), legacy: sent(signed(toLegacyCard(whole), signer)), card: AgentCard.fromJSON(whole) };
+  return {
+    wire: sent(whole),
+    legacy: sent(signed(toLegacyCard(whole), signer)),
+    card: AgentCard.fromJSON(whole),
+    served: AgentCard.fromJSON({ ...whole, supportedInterfaces: all(grpc) }),
+  };
 }
 
 function sent(json: JsonObject): SentCard {

@@ -111,7 +111,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
       reader: readerOf(agent.name),
       push,
       closing: closing.signal,
-      card: async () => (await card()).card,
+      card: async () => (await card()).served,
       extendedCard,
     });
     const authenticate: Authenticate = async (bearer, from) => {

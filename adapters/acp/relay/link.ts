@@ -39,12 +39,14 @@ export interface Link {
 export interface Streams {
   readonly editor: { readonly input: Readable; readonly output: Writable };
   readonly agent: { readonly stdin: Writable; readonly stdout: Readable };
+  /** Whether the editor is told that every session can be loaded and resumed. */
+  readonly additions: boolean;
 }
 
 /** Images are sent inside lines, so lines may be long. */
 export const LONGEST_LINE = 64 * 1024 * 1024;
 
-export function openLink({ editor, agent }: Streams): Link {
+export function openLink({ editor, agent, additions }: Streams): Link {
   let looker: Looker | undefined;
   const greetings: { request: Request; answer: Response | undefined }[] = [];
   const earlyFrames = createEarly();
@@ -77,7 +79,7 @@ export function openLink({ editor, agent }: Streams): Link {
         }
         greeting.answer = frame;
         named(textOf(within(frame.message, 'result', 'agentInfo', 'name')));
-        const line = restorable(frame);
+        const line = additions ? restorable(frame) : frame.line;
         return line === frame.line ? true : () => toEditor.send(line);
       }
       if (frame.kind === 'blank') return DROPPED;

@@ -112,12 +112,13 @@ export function createRelay(deps: RelayDeps): LinkRelay {
     // The agent's name for itself selects how its arguments are read; ours is the program's.
     agreed.agent =
       textOf(within(result, 'agentInfo', 'name')) ?? textOf(within(result, 'info', 'name')) ?? agreed.agent;
-    // Only the first version of the wire says so here; a session of the second is the agent's to restore.
+    // Only the first version of the wire says so here; a session of the second is the agent's to restore, as is every session without additions.
     const can = within(result, 'agentCapabilities');
     const first = agreed.version === 1;
     agreed.can = objectOf(can) ?? {};
-    agreed.load = !first || within(can, 'loadSession') === true;
-    agreed.resume = !first || objectOf(within(can, 'sessionCapabilities', 'resume')) !== undefined;
+    const own = !first || !settings.additions;
+    agreed.load = own || within(can, 'loadSession') === true;
+    agreed.resume = own || objectOf(within(can, 'sessionCapabilities', 'resume')) !== undefined;
     const second = objectOf(within(result, 'capabilities', 'session', 'mcp', 'http'));
     agreed.http = within(result, 'agentCapabilities', 'mcpCapabilities', 'http') === true || second !== undefined;
   }
@@ -161,12 +162,13 @@ export function createRelay(deps: RelayDeps): LinkRelay {
   const extension = createExtensions({ wires, questions, ids, agent });
   const held = createHeld({ wires, questions, approvals, ids, agent });
   const terminals = createTerminals({ wires, held, approvals, blocked: settings.blockedTerminal });
-  const permission = createPermissions({ wires, questions, approvals, standingGrants: settings.standingGrants, agent });
+  const { standingGrants, additions } = settings;
+  const permission = createPermissions({ wires, questions, approvals, standingGrants, additions, agent });
   const hitl = createHitl({ bridge, person, wires, questions, log, agent, shows: () => editor.harn });
   const elicit = createElicitations({ wires, questions, ids });
   const mcpServers = () => settings.mcpServers.filter(({ http }) => !http || agreed.http);
   const version = () => agreed.version;
-  const restores = () => agreed;
+  const restores = () => ({ load: agreed.load, resume: agreed.resume, log: settings.additions });
   const restored = createRestoredSessions({
     bridge,
     person,
@@ -216,7 +218,7 @@ export function createRelay(deps: RelayDeps): LinkRelay {
   });
   const sessions = createSessions({ ...shared, mcpServers, restores, restored, forms: () => agreed.forms });
   deps.agent.foreign(prompts.foreign);
-  const fromEditor = createFromEditor({ ...shared, prompts, sessions, initialized, greeted });
+  const fromEditor = createFromEditor({ ...shared, prompts, sessions, additions, initialized, greeted });
   const fromAgent = createFromAgent({ ...shared, prompts, held, terminals, late, permission, elicit });
 
   /** Earlier updates and acts are in the log before the end is. */

@@ -15,6 +15,11 @@ export const relaySchema = Type.Object(
     persona: Optional(Id),
     /** What an agent sees of a denied terminal. */
     blocked_terminal: Optional(ClosedWord(['exit126', 'error'])),
+    /**
+     * What the relay adds to frames that it forwards: that sessions can be loaded and resumed, and to prompts the reasons of refusals and the
+     * conversation that the agent has forgotten. `off`: these frames arrive as they left, and sessions are the agent's to restore.
+     */
+    additions: Optional(ClosedWord(['on', 'off'])),
     /** Reasoning always reaches the editor; this says whether other watchers see it, and whether a summary is stored. */
     thoughts: Optional(ClosedWord(THOUGHTS)),
     /** MCP servers added to every session; ours, so that its tools are held too. `token` names a secret. */
@@ -58,6 +63,7 @@ export interface RelaySettings {
   readonly standingGrants: 'honour' | 'hide';
   /** What an agent sees of a denied terminal. */
   readonly blockedTerminal: 'exit126' | 'error';
+  readonly additions: boolean;
   readonly thoughts: Thoughts;
   /** Id of the persona of every session; undefined: rules and autonomy alone. */
   readonly persona?: string | undefined;
@@ -74,7 +80,7 @@ export interface GatewayToolServer {
 }
 
 export function relaySettings(config: RelayConfig): RelaySettings {
-  const { lasting_grants, blocked_terminal, thoughts, persona, timeouts = {} } = config;
+  const { lasting_grants, blocked_terminal, additions, thoughts, persona, timeouts = {} } = config;
   for (const [at, { url, command }] of (config.mcp ?? []).entries()) {
     if ((url === undefined) === (command === undefined))
       throw new Fault('invalid_request', 'a server has a url or a command', { param: `/mcp/${at}` });
@@ -84,6 +90,7 @@ export function relaySettings(config: RelayConfig): RelaySettings {
     cwd: process.cwd(),
     standingGrants: lasting_grants ?? PLAIN_SETTINGS.standingGrants,
     blockedTerminal: blocked_terminal ?? PLAIN_SETTINGS.blockedTerminal,
+    additions: additions === undefined ? PLAIN_SETTINGS.additions : additions === 'on',
     thoughts: thoughts ?? PLAIN_SETTINGS.thoughts,
     ...(persona && { persona }),
     mcpServers: [],
@@ -114,6 +121,7 @@ export async function gatewayToolServers(
 export const PLAIN_SETTINGS: Omit<RelaySettings, 'cwd'> = {
   standingGrants: 'honour',
   blockedTerminal: 'exit126',
+  additions: true,
   thoughts: 'show',
   mcpServers: [],
   // An agent's own builds and tests can be silent for long, and the person in front of the editor can cancel.

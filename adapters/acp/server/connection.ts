@@ -46,6 +46,8 @@ export interface ConnectionOptions {
 export interface Connection {
   /** Resolves once the next message may be read. */
   receive(text: string): Promise<void>;
+  /** The tasks of this client that have not ended. */
+  unfinished(): readonly string[];
   /** The connection is closed. Running work continues, or is canceled. */
   close(open: 'continue' | 'cancel'): Promise<void>;
 }
@@ -322,6 +324,7 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   return {
     receive: (text) => peer.receive(text),
+    unfinished: () => [...viewers.values()].flatMap(({ open }) => [...open]),
     async close(open) {
       peer.cut(new Fault('client_closed', 'the client went away'));
       const all = [...viewers.values()];

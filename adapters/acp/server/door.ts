@@ -127,7 +127,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
     bearer: string | undefined,
   ): Promise<void> {
     requireRoom(actor);
-    const id = deps.ids.next('conn');
+    const id = `${deps.ids.next('conn')}${deps.http.mark ?? ''}`;
     const ended = () => remotes.delete(id);
     const remote = createRemote({ id, bridge, actor, settings, log, ended: () => void ended() });
     remote.bearer = bearer;
@@ -231,6 +231,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
     {
       path: settings.path,
       methods: ['GET', 'POST', 'DELETE'],
+      names: [{ header: CONNECTION }],
       handler: (request, response, next) => void serve(request, response).catch(next),
       upgrade: (request, socket, head) => {
         upgrade(request, socket, head).catch((cause) => {

@@ -22,6 +22,9 @@ const MOST = 10_000;
 
 export function createWorkers(hop: string): Workers {
   const atWork = new LruMap<string, Worker>(MOST);
+  /** For work that no agent was given, such as calls of an MCP client: who asked about a call also ran it. */
+  const asking = new LruMap<string, Worker>(MOST);
+  const callKey = (taskId: string, call: unknown) => JSON.stringify([taskId, call]);
 
   /** An agent of this protocol has its own name; any other has the name it is mounted under. */
   function remember(taskId: string, task: JsonObject): void {
@@ -33,15 +36,18 @@ export function createWorkers(hop: string): Workers {
   }
 
   return {
-    askingAgent({ task_id, kind, tool, actor, attributes = {} }) {
+    askingAgent({ task_id, tool_call_id, kind, tool, actor, attributes = {} }) {
       const { agent_id } = attributes;
       const known = task_id === undefined ? undefined : atWork.get(task_id);
       const named = kind === 'prompt' && tool !== undefined ? `agent:${tool}` : actor.id;
-      return {
+      const worker = {
         agent_id: typeof agent_id === 'string' ? agent_id : (known?.agent_id ?? named),
         depth: depthOf(attributes as JsonObject),
         via: [...viaOf(attributes as JsonObject), hop],
       };
+      if (!known && task_id !== undefined && tool_call_id !== undefined)
+        asking.set(callKey(task_id, tool_call_id), worker);
+      return worker;
     },
 
     reportingAgent({ event, task_id, actor, payload }) {
@@ -50,6 +56,8 @@ export function createWorkers(hop: string): Workers {
       const known = task_id ? atWork.get(task_id) : undefined;
       if (task_id && OVER.has(event)) atWork.delete(task_id);
       if (known) return known;
+      const asked = task_id && payload.tool_call_id && asking.get(callKey(task_id, payload.tool_call_id));
+      if (asked) return asked;
       const via = isObject(session) ? viaOf(claimsIn((session as JsonObject).metadata)) : [];
       return { agent_id: actor?.startsWith('agent:') ? actor : hop, depth: 0, via: [...via, hop] };
     },

@@ -3,6 +3,7 @@
 import { type EventType, eventRow, type Family, verdictOf } from '../../../mappings/ahp.ts';
 import type { Action, Decision, Json, JsonObject } from '../../../src/index.ts';
 import { asText, isObject } from '../../../src/index.ts';
+import { withAdditions } from '../additions.ts';
 import type { AhpEvent } from '../translate.ts';
 import type { Worker } from './agent-identity.ts';
 
@@ -25,15 +26,23 @@ export function toWireQuestion(
   if (!asked) return undefined;
   const server = action.kind === 'tool' && action.server ? { mcp_server: action.server } : {};
   const { trace_id, tracestate, trace_flags } = action.trace ?? {};
+  // An agent of this protocol has a name of its own for its session; ours is the one that notices have.
+  const { ahp } = action.context ?? {};
+  const { session_id: named, context } = isObject(ahp) ? (ahp as JsonObject) : {};
   const metadata = {
     via,
+    ...(typeof named === 'string' && { agent_session_id: named }),
     ...server,
     ...(trace_id && { trace_id }),
     ...(tracestate && { tracestate }),
     ...(trace_flags && { trace_flags }),
   };
   const { type: event_type, payload } = asked;
-  return { kind: 'event', event: { event_type, session_id, agent_id, timestamp: now, depth, payload, metadata } };
+  const about = isObject(context) ? { context: context as JsonObject } : {};
+  return {
+    kind: 'event',
+    event: { event_type, session_id, agent_id, timestamp: now, depth, payload, ...about, metadata },
+  };
 }
 
 const YES = new Set(['yes', 'true', 'allow', 'approve']);
@@ -87,6 +96,7 @@ const FORWARDED = new Set([
   'memory_recall',
   'planning',
   'rate_limit',
+  'reasoning',
 ]);
 
 function typed({
@@ -99,7 +109,11 @@ function typed({
     return { type: 'confirmation', payload: { session_id: session_id ?? '', ...args } };
   if (!FORWARDED.has(tool)) return undefined;
   const session = tool === 'idle' ? {} : { session_id: session_id ?? asText(attributes?.agent_id ?? '') };
-  return { type: tool as EventType, payload: { ...session, ...args } };
+  if (tool !== 'reasoning') return { type: tool as EventType, payload: { ...session, ...args } };
+  // What the agent thinks stays here: its kind is asked about, and a hash stands for the rest.
+  const { content_hash, ...shown } = args;
+  const problem_statement = `withheld (${asText(content_hash)})`;
+  return { type: 'reasoning', payload: { ...session, ...shown, problem_statement } };
 }
 
 function textOf({ arguments: args }: Action): string | undefined {
@@ -132,6 +146,8 @@ export function toCoreDecision(action: Action, event: AhpEvent, said: JsonObject
       engine,
     };
   }
+  const added = verdict === 'allow' ? withAdditions(action.arguments, event.event_type, said) : undefined;
+  if (added) return { verdict: 'modify', reason, engine, arguments: added };
   if (verdict === 'defer') {
     const ms = typeof said.retry_after_ms === 'number' ? said.retry_after_ms : LONGEST_DEFER_MS;
     return { verdict: 'defer', reason, engine, retry_after_ms: Math.min(ms, LONGEST_DEFER_MS) };

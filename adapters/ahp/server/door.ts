@@ -11,6 +11,7 @@ import {
   type Deps,
   Fault,
   type FrontDoor,
+  isObject,
   type JsonObject,
 } from '../../../src/index.ts';
 import { addressOf, bearerOf } from '../../../src/transport/http/bearer.ts';
@@ -22,6 +23,7 @@ import { createSocketServer } from '../../../src/transport/websocket/websocket.t
 import type { AhpSettings } from '../config.ts';
 import { createHarness, type Harness } from './harness.ts';
 import { converse, JSON_BOUNDS, serveLines, spelled } from './streams.ts';
+import { scopeOf } from './supervised-tasks.ts';
 
 export function ahpDoor(settings: AhpSettings, deps: Deps): FrontDoor {
   return {
@@ -83,6 +85,7 @@ export async function openHarnessDoor(harness: Harness, settings: AhpSettings, d
     } catch (thrown) {
       return say(response, 400, asFault(thrown).message);
     }
+    if (await isElsewhere(sessionKey(message, actor), request, response, bytes)) return;
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const outcome = await harness.receive(message, { actor, gone: gone.signal });
@@ -98,6 +101,20 @@ export async function openHarnessDoor(harness: Harness, settings: AhpSettings, d
         return answer(response, 200, { jsonrpc: '2.0', id: '', error: { code, message: why } });
       }
     }
+  }
+
+  /** What is known of a session besides the log is in one process. True: the request was handed on to it. */
+  async function isElsewhere(
+    key: string | undefined,
+    request: IncomingMessage,
+    response: ServerResponse,
+    bytes: Buffer,
+  ): Promise<boolean> {
+    if (key === undefined || !deps.hold || !deps.http.handOn) return false;
+    if (await deps.http.handOn(await deps.hold(key), request, response, bytes)) return true;
+    // Where its holder is gone, this takes it over.
+    await deps.hold(key);
+    return false;
   }
 
   deps.http.claim('ahp', [
@@ -164,6 +181,14 @@ export async function serveUnix(
       .catch((cause) => log.error({ err: cause }, 'a connection failed'))
       .finally(() => socket.destroy());
   });
+}
+
+/** The session a message is about. A message without one is refused by the harness of any replica. */
+function sessionKey(message: unknown, actor: Actor): string | undefined {
+  const { params } = isObject(message) ? message : {};
+  const [first] = isObject(params) && Array.isArray(params.events) ? params.events : [params];
+  const id = isObject(first) ? first.session_id : undefined;
+  return typeof id === 'string' ? JSON.stringify(['ahp-session', scopeOf(actor), id]) : undefined;
 }
 
 /** Clients append it to any existing query; older ones with a second question mark. */

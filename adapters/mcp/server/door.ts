@@ -69,16 +69,19 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     callTasks.end(`session:${sessionId}`).catch((cause) => log.warn({ err: cause }, 'a session could not be ended'));
   }
   const { bodyLimit, silenceMs } = settings;
+  const mark = () => deps.http.mark ?? '';
   const http = createHttpHandler({
     bodyLimit,
     silenceMs,
     idleMs: settings.sessionIdleMs,
     awayMs: settings.sessionAwayMs,
     log,
+    mark,
+    handOn: async (...handed) => (await deps.http.handOn?.(...handed)) ?? false,
     ended,
   });
   const prefix = () => (settings.publicUrl ? new URL(settings.publicUrl).pathname.replace(/\/$/, '') : '');
-  const sse = settings.sse ? createSseSessions({ bodyLimit, prefix, log, ended }) : undefined;
+  const sse = settings.sse ? createSseSessions({ bodyLimit, prefix, log, mark, ended }) : undefined;
 
   function handlerOf(server: string): EndpointHandler {
     const known = handlers.get(server) ?? createEndpoint(server, parts);
@@ -121,7 +124,10 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
       else response.destroy();
     });
   };
-  deps.http.claim('mcp', [{ path: `${settings.path}/*`, handler }, ...auth.routes]);
+  deps.http.claim('mcp', [
+    { path: `${settings.path}/*`, handler, names: [{ header: 'mcp-session-id' }, { query: 'sessionId' }] },
+    ...auth.routes,
+  ]);
 
   return {
     async close() {

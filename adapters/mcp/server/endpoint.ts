@@ -1,17 +1,15 @@
 /**
- * Handles requests at an address that serves one server. A tool call is an act and passes the gate as one; every other request
- * is decided, logged and forwarded unchanged. No protocol state is kept here.
+ * Handles requests at an address that serves one server. A tool call is an act and passes the gate as one; what becomes of every
+ * other request is in `other-requests.ts`. No protocol state is kept here.
  */
 
 import { CODES, methodRow } from '../../../mappings/mcp.ts';
 import {
-  type Accepted,
   type ActResult,
   type AskRecord,
   asFault,
   type Bridge,
   type CallerOfCall,
-  type CommandOf,
   type Deps,
   Fault,
   isObject,
@@ -19,28 +17,25 @@ import {
   type JsonObject,
   type MountedTool,
   type Row,
-  type Skill,
 } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import { SIGN_IN, SIGN_IN_REQUIRED } from '../client/auth/sign-in-required.ts';
 import type { McpSettings } from '../config.ts';
 import { clientFrameTrouble } from '../frame-rules.ts';
-import { type FrameOutcome, failed, type Id, type Notice, outcomeOf, type Request } from '../frames.ts';
+import { type FrameOutcome, failed, outcomeOf, type Request } from '../frames.ts';
 import { callerIn, circleIn, type OwnAccount, withWord } from '../gateways.ts';
 import { paramTrouble } from '../header-values.ts';
-import type { McpRequestContext } from '../request-context.ts';
 import { cameToTask, createTaskOwners } from '../tasks/owners.ts';
 import { type AskedTask, createTaskRecords } from '../tasks/records.ts';
 import { traceInMeta } from '../trace.ts';
 import { isPlainName, refused, toWireOutcome } from '../translate.ts';
 import { createApprovals } from './approvals.ts';
+import { createAsking } from './asking.ts';
 import type { CallTask, CallTasks } from './call-tasks.ts';
 import { type Caller, canOpenPages, type LegacyCaller, scopeOf } from './caller.ts';
-import { createOwnChanges } from './own-changes.ts';
+import { createOtherRequests } from './other-requests.ts';
 import { createRefuse, type Refuse } from './refused-frames.ts';
-import { shownTools } from './shown-tools.ts';
 import { createSuspendedCalls, type Running } from './suspended-calls.ts';
-import { reportWaiting } from './waiting-progress.ts';
 
 export interface EndpointHandler {
   receive(request: Request, caller: Caller): Promise<FrameOutcome>;
@@ -61,9 +56,6 @@ interface Calling {
   readonly from: CallerOfCall | undefined;
 }
 
-/** The members of a command during which a person may be asked. */
-type AskingMembers = Required<Pick<CommandOf<'tool.call'>, 'signal' | 'withdrawn' | 'asked'>>;
-
 /** A call that was attempted, with everything its answer is rendered from. */
 interface Tried extends Calling {
   readonly act: ActResult;
@@ -77,16 +69,17 @@ export interface EndpointDeps {
   readonly bridge: Bridge;
   readonly callTasks: CallTasks;
   readonly settings: Pick<McpSettings, 'suspendMs'>;
-  readonly deps: Pick<Deps, 'ids' | 'log' | 'clock'>;
+  readonly deps: Pick<Deps, 'ids' | 'log' | 'clock'> & Partial<Pick<Deps, 'http'>>;
 }
 
 export function createEndpoint(server: string, { bridge, callTasks, settings, deps }: EndpointDeps): EndpointHandler {
-  const suspended = createSuspendedCalls(settings.suspendMs);
-  const approvals = createApprovals(bridge, deps);
+  const suspended = createSuspendedCalls(settings.suspendMs, () => deps.http?.mark ?? '');
+  const asking = createAsking(createApprovals(bridge, deps));
   const refuse = createRefuse(bridge, callTasks);
   const owners = createTaskOwners(server, bridge);
   const records = createTaskRecords(server, { bridge, clock: deps.clock, made: owners.made, hasSchema });
-  const changes = createOwnChanges({ bridge, log: deps.log, names });
+  const others = createOtherRequests(server, { bridge, callTasks, asking, owners, records, refuse, log: deps.log });
+  const { contextFor, pass } = others;
 
   async function receive(request: Request, caller: Caller): Promise<FrameOutcome> {
     const { method, params = {} } = request;
@@ -101,109 +94,26 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       if (row?.handling === 'answer') return { result: {} };
       if (caller.era === 'legacy') {
         const running = runningFor(caller);
-        return await (row?.handling === 'act' ? act(request, caller, running) : serve(request, caller, running));
+        return await serve(request, caller, running);
       }
-      const asking = { who: scopeOf(caller.actor), method, params, signal: caller.signal, notify: caller.notify };
-      const resumed = suspended.resume(asking);
+      const waiter = { who: scopeOf(caller.actor), method, params, signal: caller.signal, notify: caller.notify };
+      const resumed = suspended.resume(waiter);
       // Every state that a client gets here is ours: any other was made up, and its answers belong to no question.
       const madeUp = params.requestState ?? (row ? undefined : params.inputResponses);
       if (!resumed && row?.handling !== 'pass' && madeUp !== undefined) {
         return failed(CODES.invalidParams, 'Invalid or expired requestState');
       }
       const outcome = await (resumed ??
-        suspended.start(asking, (running) => serve(request, caller, running).catch(outcomeOf)));
+        suspended.start(waiter, (running) => serve(request, caller, running).catch(outcomeOf)));
       return complete(outcome);
     } catch (thrown) {
       return outcomeOf(thrown);
     }
   }
 
-  async function serve(request: Request, caller: Caller, running: Running): Promise<FrameOutcome> {
-    const { method, params = {} } = request;
-    const row = methodRow(method);
-    if (!row) return await unknown(request, caller, running);
-    if (row.handling === 'act') return await act(request, caller, running);
-    const asked = await owners.about(method, params, caller);
-    // Reads are recorded by session, because untrusted content taints the session that reads it.
-    const keptIn = row.reads && { keptIn: await callTasks.session(caller, server) };
-    const tasks = method.startsWith('tasks/') && { tasks: records.context(caller) };
-    const context = { ...contextFor(request, caller, running), ...keptIn, ...tasks };
-    if (method === 'subscriptions/listen')
-      return await listen(request.id, asked.params, caller, context, running.signal);
-    const outcome = asked.filtered(await pass(method, asked.params, caller, context, running.signal));
-    if (method === 'tasks/list') return await records.listed(await owners.listed(outcome, caller), params, caller);
-    if (method === 'initialize') {
-      changes.opened(outcome, caller);
-      records.opened(outcome, caller);
-    }
-    return method === 'tools/list' ? await visibleTools(outcome, caller) : outcome;
-  }
-
-  async function listen(
-    id: Id,
-    params: JsonObject,
-    caller: Caller,
-    context: McpRequestContext,
-    signal: AbortSignal,
-  ): Promise<FrameOutcome> {
-    const { said, stop } = await changes.listen(id, params, caller, context.notify);
-    try {
-      return await pass('subscriptions/listen', params, caller, { ...context, notify: said }, signal);
-    } finally {
-      stop();
-    }
-  }
-
-  async function pass(
-    method: string,
-    params: JsonObject,
-    caller: Caller,
-    context: McpRequestContext,
-    signal: AbortSignal,
-  ): Promise<FrameOutcome> {
-    const member = methodRow(method)?.name;
-    const target = member && params[member];
-    const { decision, details }: Accepted<'passthrough'> = await bridge.submit({
-      kind: 'passthrough',
-      actor: caller.actor,
-      body: {
-        protocol: 'mcp',
-        server,
-        method,
-        params,
-        workspace_id: await callTasks.workspace(caller),
-        ...(context.keptIn && { session_id: context.keptIn }),
-        ...(typeof target === 'string' && target !== '' && { target }),
-        effect: 'none',
-      },
-      context: context,
-      signal,
-    });
-    if (details) return details as FrameOutcome;
-    throw new Fault('policy_violation', decision?.reason ?? `${method} may not be used here`);
-  }
-
-  /** A request in no row of the table: an act of effect `unknown`, decided like any other and then passed on as it was decided. */
-  function unknown(request: Request, caller: Caller, running: Running): Promise<FrameOutcome> {
-    // `_meta` is about the hop and not part of the request that is decided; the backend restores it.
-    const { _meta: _, ...args } = request.params ?? {};
-    const { method: tool } = request;
-    return callTasks.within(caller, server, async ({ taskId, sessionId }) => {
-      const { act } = await asking(request, caller, running, (members, began) =>
-        bridge.submit({
-          kind: 'tool.call',
-          actor: caller.actor,
-          body: { task_id: taskId, action: { kind: 'extension', tool, server, arguments: args } },
-          ...(caller.trace ?? traceInMeta(request.params)),
-          context: { ...contextFor(request, caller, running, sessionId), began },
-          ...members,
-        }),
-      );
-      if (act?.kind === 'done' && isObject(act.result.output)) return act.result.output as FrameOutcome;
-      const reason = act?.kind === 'refused' ? act.reason : (act?.result.error ?? 'the request came to nothing');
-      const kind = act?.kind === 'refused' ? 'policy_violation' : 'upstream_unavailable';
-      throw new Fault(kind, reason);
-    });
+  function serve(request: Request, caller: Caller, running: Running): Promise<FrameOutcome> {
+    const acts = methodRow(request.method)?.handling === 'act';
+    return acts ? act(request, caller, running) : others.serve(request, caller, running);
   }
 
   async function act(request: Request, caller: Caller, running: Running): Promise<FrameOutcome> {
@@ -298,33 +208,6 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     return { ...calling, act, found, asked, taskId, question };
   }
 
-  /** Puts questions to the person at the client, and reports progress from the question until the call begins or comes to nothing. */
-  async function asking<T>(
-    { params }: Request,
-    caller: Caller,
-    running: Running,
-    run: (members: AskingMembers, began: () => void) => Promise<T>,
-  ): Promise<T> {
-    const { signal } = running;
-    let stopReport = () => {};
-    let stayed = () => {};
-    const over = () => {
-      stopReport();
-      stayed();
-    };
-    const asked = (askId: string) => {
-      stopReport = reportWaiting(params, caller, running, askId);
-      stayed = caller.session?.onLeave(() => caller.giveUp?.()) ?? (() => {});
-      void approvals.ask(caller, askId, (requests) => running.input(requests));
-    };
-    try {
-      // A call that nobody waits for takes its question with it.
-      return await run({ signal, withdrawn: signal, asked }, over);
-    } finally {
-      over();
-    }
-  }
-
   /** The outcome of a call as its caller receives it. */
   async function answered(tried: Tried, account?: OwnAccount): Promise<FrameOutcome> {
     const { act, found, asked, taskId, question, tool, args, caller } = tried;
@@ -360,58 +243,6 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     return found !== undefined && found.skill.output_schema !== null;
   }
 
-  /** Leaves out tools that the rules would refuse and tools whose definition has changed since it was pinned. */
-  async function visibleTools(outcome: FrameOutcome, caller: Caller): Promise<FrameOutcome> {
-    if ('error' in outcome || !Array.isArray(outcome.result.tools)) return outcome;
-    const skills = await visibleSkills(caller);
-    changes.shown(
-      skills.map(({ name }) => name),
-      caller,
-    );
-    const tools = shownTools(outcome.result.tools, skills);
-    if (tools === outcome.result.tools) return outcome;
-    // Another caller may see more tools: a list that was filtered for one caller must not be cached for all.
-    const scope = outcome.result.cacheScope === undefined ? {} : { cacheScope: 'private' };
-    return { result: { ...outcome.result, tools, ...scope } };
-  }
-
-  async function visibleSkills(caller: Caller): Promise<readonly Skill[]> {
-    const skills = await bridge.visible(caller.actor, await callTasks.workspace(caller));
-    return skills.filter(({ source }) => source === server);
-  }
-
-  async function names(caller: Caller): Promise<readonly string[]> {
-    return (await visibleSkills(caller)).map(({ name }) => name);
-  }
-
-  function contextFor(
-    { id, params = {} }: Request,
-    caller: Caller,
-    running: Running,
-    keptIn?: string,
-  ): McpRequestContext {
-    return {
-      era: caller.era,
-      id,
-      params,
-      principal: scopeOf(caller.actor),
-      capabilities: caller.capabilities,
-      client: caller.client,
-      session: caller.session,
-      keptIn,
-      mayBeKnown: caller.mayBeKnown,
-      trace: caller.trace ?? traceInMeta(params),
-      notify: running.notify,
-      input: running.input,
-      refused(method, reason) {
-        const frame: Notice = { jsonrpc: '2.0', method };
-        refuse(frame, `${server} sent it: ${reason}`, caller).catch((cause) =>
-          deps.log.warn({ err: cause, server, method }, 'a refused frame could not be written down'),
-        );
-      },
-    };
-  }
-
   return {
     receive,
     refuse,
@@ -421,7 +252,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       await pass(method, params, caller, contextFor(request, caller, running), caller.signal);
     },
     close() {
-      changes.close();
+      others.close();
       suspended.close();
     },
   };

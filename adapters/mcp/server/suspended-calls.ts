@@ -58,7 +58,8 @@ const OURS = 'tollbridge.';
 const GATHER_MS = 5;
 const MOST_UNDELIVERED = 100;
 
-export function createSuspendedCalls(suspendMs: number): SuspendedCalls {
+/** `mark` ends the name of each state: the call waits in this process. */
+export function createSuspendedCalls(suspendMs: number, mark = () => ''): SuspendedCalls {
   const suspended = new Map<string, Call>();
 
   function begin(asking: Asking, run: (running: Running) => Promise<FrameOutcome>): Call {
@@ -122,7 +123,7 @@ export function createSuspendedCalls(suspendMs: number): SuspendedCalls {
   }
 
   function suspend(call: Call): FrameOutcome {
-    const state = `${OURS}${randomBytes(24).toString('base64url')}`;
+    const state = `${OURS}${randomBytes(24).toString('base64url')}${mark()}`;
     suspended.set(state, call);
     call.notify = (notice) => {
       if (call.undelivered.length < MOST_UNDELIVERED) call.undelivered.push(notice);

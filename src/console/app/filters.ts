@@ -21,13 +21,14 @@ export type Wanted = (row: EventRow) => boolean;
 export function wantedBy(query: URLSearchParams): Wanted {
   const fixed = FILTERS.flatMap((name) => {
     const value = query.get(name);
-    return value ? [[name, value] as const] : [];
+    // Ids of tasks have no comma; names of tools and people may.
+    return value ? [[name, name === 'task' ? value.split(',') : [value]] as const] : [];
   });
   const text = (query.get('text') ?? '').toLowerCase();
   const since = Number(query.get('since') ?? 0);
   const caller = query.get('caller') ?? '';
   return (row) =>
-    fixed.every(([name, value]) => row[name] === value) &&
+    fixed.every(([name, value]) => value.includes(row[name])) &&
     (since === 0 || row.at >= since) &&
     (caller === '' || (row.agent || row.person) === caller) &&
     (text === '' ||
@@ -50,6 +51,17 @@ export function extend(before: Filtered | undefined, feed: GrowingRows, key: str
     if (wanted(row)) kept.rows.push(row);
   }
   return kept;
+}
+
+/** How many rows, oldest first, are not newer than this event. */
+export function countUpTo(rows: readonly EventRow[], id: string): number {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((rows[middle] as EventRow).id <= id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** The values that rows have for each filter, read from the rows themselves. */

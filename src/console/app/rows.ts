@@ -189,11 +189,25 @@ function words(
         payload.state === 'approved' ? 'good' : 'bad',
         `by ${str(payload.by)} ${str(payload.reason)}`,
       );
+    case 'agent.tool_use':
+      return said('act', 'tool use', '', `${name} ${argsText(payload.input)}`);
+    case 'agent.tool_result':
+      return said('act', 'result', payload.status === 'error' ? 'bad' : '', `${name} ${resultText(payload)}`);
+    case 'vendor.tollbridge.plan':
+      return said('task', 'plan', '', planText(payload.entries));
+    case 'span.completed':
+      return said(
+        'task',
+        'model',
+        '',
+        [str(bag(payload.model).provider), str(bag(payload.model).model)].join(' ').trim(),
+      );
+    case 'session.message_appended':
+      return said('message', 'kept', '', `in the conversation, from the ${str(payload.role) || 'agent'}`);
     case 'vendor.tollbridge.alarm':
       return said('system', 'alarm', 'bad', str(payload.message));
     case 'user.message':
     case 'agent.message':
-    case 'session.message_appended':
       return said('message', event.event === 'user.message' ? 'person' : 'message', '', messageText(payload.message));
     case 'vendor.tollbridge.message_delta':
       return said('message', 'text', '', str(payload.text));
@@ -229,20 +243,26 @@ function words(
     : event.event.startsWith('vendor.')
       ? 'system'
       : 'task';
-  const short = event.event.replace('vendor.tollbridge.', '').replaceAll('_', ' ');
-  return said(
-    group,
-    short,
-    '',
+  // `resource_updated` is the word "resource" and, in the text, what became of it.
+  const [word = '', ...rest] = event.event.replace('vendor.tollbridge.', '').split(/[._]/);
+  const about =
     str(payload.message) ||
-      str(payload.text) ||
-      str(payload.reason) ||
-      `${str(event.resource?.object)} ${str(event.resource?.id)}`,
-  );
+    str(payload.text) ||
+    str(payload.reason) ||
+    `${str(event.resource?.object)} ${str(event.resource?.id)}`;
+  return said(group, word, '', [rest.join(' '), about].filter(Boolean).join(' · '));
 }
 
 function said(group: Group, word: string, tone: EventRow['tone'], text: string): Said {
   return { group, word, tone, text };
+}
+
+/** How far a plan is, and the step that is being done. */
+function planText(entries: unknown): string {
+  const steps = Array.isArray(entries) ? entries.map(bag) : [];
+  const done = steps.filter(({ status }) => status === 'completed').length;
+  const now = steps.find(({ status }) => status === 'in_progress');
+  return [`${done} of ${steps.length} steps done`, str(now?.content)].filter(Boolean).join(' · ');
 }
 
 function argsText(input: unknown): string {

@@ -162,7 +162,7 @@ function Foot({ me, left }: { readonly me: Me; readonly left: () => void }) {
         {STATES[state]}
       </p>
       <p class="who" title={`signed in as ${me.actor.id}`}>
-        {me.actor.id} · {me.role}
+        <span>{me.actor.id}</span> · {me.role}
       </p>
       <button type="button" class="quiet" onClick={() => void signOut().then(left)}>
         Sign out

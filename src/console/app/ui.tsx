@@ -150,6 +150,18 @@ export function useLoad<T>(load: () => Promise<T>, key: string): Loaded<T> {
   };
 }
 
+/** Loads now and then; what was loaded last is shown meanwhile. */
+export function usePolled<T>(load: () => Promise<T>, everyMs: number): Loaded<T> {
+  const loaded = useLoad(load, 'polled');
+  const again = useRef(loaded.again);
+  again.current = loaded.again;
+  useEffect(() => {
+    const timer = setInterval(() => again.current(), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return loaded;
+}
+
 export function timeOf(at: number | string): string {
   const date = new Date(at);
   const two = (value: number) => String(value).padStart(2, '0');

@@ -5,13 +5,22 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 const ROW = 30;
 const SPARE = 12;
 
+export interface GrowsOnTop {
+  /** Another name is another list: nothing of the one before is looked for in it. */
+  readonly list: string;
+  /** The row on top; undefined in an empty list. */
+  readonly first: string | undefined;
+  /** How many rows are above this one now. */
+  readonly above: (row: string) => number;
+}
+
 interface VirtualProps {
   readonly count: number;
   /** Draws row `at`, counted from the top. */
   readonly row: (at: number, style: { top: string }) => ComponentChildren;
   readonly label: string;
-  /** Rows are added on top, and what is in sight stays in sight; not where this changes, because then the list is another one. */
-  readonly growsOnTop?: string | undefined;
+  /** Rows are added on top, and what is in sight stays in sight. */
+  readonly growsOnTop?: GrowsOnTop | undefined;
   readonly onEnd?: () => void;
 }
 
@@ -19,7 +28,7 @@ export function Virtual({ count, row, label, growsOnTop, onEnd }: VirtualProps) 
   const box = useRef<HTMLElement>(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
-  const before = useRef({ count, growsOnTop });
+  const before = useRef(growsOnTop);
 
   useLayoutEffect(() => {
     const element = box.current;
@@ -32,11 +41,13 @@ export function Virtual({ count, row, label, growsOnTop, onEnd }: VirtualProps) 
   }, []);
 
   useLayoutEffect(() => {
-    const added = growsOnTop === before.current.growsOnTop ? count - before.current.count : 0;
-    before.current = { count, growsOnTop };
+    const last = before.current;
+    before.current = growsOnTop;
     const element = box.current;
-    if (growsOnTop !== undefined && element && added > 0 && element.scrollTop > ROW) element.scrollTop += added * ROW;
-  }, [count, growsOnTop]);
+    if (!growsOnTop || !element || last?.list !== growsOnTop.list || last.first === undefined) return;
+    const added = growsOnTop.above(last.first);
+    if (added > 0 && element.scrollTop > ROW) element.scrollTop += added * ROW;
+  }, [growsOnTop?.list, growsOnTop?.first]);
 
   const first = Math.max(0, Math.floor(top / ROW) - SPARE);
   const last = Math.min(count, Math.ceil((top + height) / ROW) + SPARE);

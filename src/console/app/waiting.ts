@@ -22,10 +22,15 @@ export interface Ended {
   readonly reason: string;
 }
 
+/** More than these at once are read as the list. */
+const MOST_SINGLE = 10;
+
 class WaitingList {
   list: readonly Waiting[] = [];
   readonly ended = new Map<string, Ended>();
   loaded = false;
+  /** Opened while the list was being read: what was answered may not have them. */
+  private readonly early = new Set<string>();
   private readonly listeners = new Set<() => void>();
   private readonly opened = new Set<(ask: Waiting) => void>();
   private leave: (() => void) | undefined;
@@ -39,22 +44,26 @@ class WaitingList {
   end(): void {
     this.leave?.();
     this.list = [];
+    this.early.clear();
     this.loaded = false;
   }
 
   async refresh(): Promise<void> {
     const found = await all<Waiting>('/v1/permission-requests?status=pending');
-    this.list = [...found].filter(({ id }) => !this.ended.has(id)).sort(byAge);
+    const known = new Map([...this.list, ...found].map((one) => [one.id, one]));
+    this.list = [...known.values()].filter(({ id }) => !this.ended.has(id)).sort(byAge);
     this.loaded = true;
+    for (const id of this.missing(this.early)) void this.add(id);
+    this.early.clear();
     this.changed();
   }
 
   private received(events: readonly LogEvent[]): void {
     let changed = false;
+    const opened = new Set<string>();
     for (const { event, payload, created_at } of events) {
       if (event === 'vendor.tollbridge.ask_opened') {
-        const id = str(bag(payload.ask).id);
-        if (this.loaded && !this.list.some((one) => one.id === id) && !this.ended.has(id)) void this.add(id);
+        opened.add(str(bag(payload.ask).id));
       }
       if (event === 'vendor.tollbridge.ask_closed') {
         const id = str(payload.ask_id);
@@ -64,7 +73,16 @@ class WaitingList {
         changed = true;
       }
     }
+    const missing = this.missing(opened);
+    if (!this.loaded) for (const id of missing) this.early.add(id);
+    else if (missing.length > MOST_SINGLE) void this.refresh();
+    else for (const id of missing) void this.add(id);
     if (changed) this.changed();
+  }
+
+  private missing(opened: Iterable<string>): readonly string[] {
+    const known = new Set(this.list.map(({ id }) => id));
+    return [...opened].filter((id) => !known.has(id) && !this.ended.has(id));
   }
 
   private async add(id: string): Promise<void> {

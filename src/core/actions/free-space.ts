@@ -5,8 +5,8 @@
 import { AGENT_ACTS } from '../../model/actions.ts';
 import { isSideEffect } from '../../model/words.ts';
 import type { Store } from '../../ports/index.ts';
+import type { ResultLimits } from './calls/result-size.ts';
 import { blocked, type Gate } from './gate.ts';
-import type { ResultLimits } from './result-size.ts';
 
 /** A result at its longest encoding in the log and its journal, the decision before it, the end and the receipt after it. */
 const SPELLING = 3;

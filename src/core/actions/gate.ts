@@ -170,6 +170,7 @@ function recorded(action: Action): DecidedPayload['action'] {
 }
 const RECORDED_OTHERWISE: ReadonlySet<string> = new Set([
   'trace',
+  'context',
   'caller',
   'actor',
   'persona',

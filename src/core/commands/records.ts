@@ -8,13 +8,13 @@ import type { JsonObject } from '../../model/schema.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { ActReader, Row, StoredReceipt } from '../../ports/index.ts';
 import { requireReadScope } from '../access.ts';
-import type { Acts } from '../actions/execute.ts';
+import type { Acts } from '../actions/acts.ts';
+import { excess, type ResultLimits } from '../actions/calls/result-size.ts';
 import { blocked, decidedEvent, type Gate } from '../actions/gate.ts';
-import { excess, type ResultLimits } from '../actions/result-size.ts';
 import type { Taints } from '../actions/taints.ts';
 import { accepted, type Context, type Handlers, once } from '../context.ts';
 import { keptBytes } from '../events/log.ts';
-import { bindingId } from '../events/projector.ts';
+import { bindingId } from '../events/projections/resources.ts';
 import type { Tools } from '../tools/catalog.ts';
 import { receiptLocation, receiptResource } from './views.ts';
 

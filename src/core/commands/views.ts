@@ -8,7 +8,7 @@ import { own } from '../../model/values/own.ts';
 import { RECEIPT_SCHEMA } from '../../model/words.ts';
 import type { Bridge, ListQuery, Row, Store, StoredReceipt } from '../../ports/index.ts';
 import { type Access, isPrivate, type ResourceOwner, requireReadScope, seesOthers } from '../access.ts';
-import { bindingId } from '../events/projector.ts';
+import { bindingId } from '../events/projections/resources.ts';
 import type { Binding, Tally } from '../events/rows.ts';
 import { type Sight, shownEvent, shownRow, sightOf } from '../events/visibility.ts';
 import { visibleEvents } from '../events/visible-events.ts';

@@ -7,7 +7,7 @@ import type { Decision, ToolResult } from '../../model/actions.ts';
 import type { AskRecord } from '../../model/asks.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import { asText } from '../../model/values/as-text.ts';
-import { askKey } from '../events/projector.ts';
+import { askKey } from '../events/projections/asks.ts';
 
 export interface Recorded {
   /** True when the record has another decision on this call. */

@@ -8,7 +8,7 @@ import { anySignal } from '../../model/values/signals.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { Ids, Row } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
-import { endsTask } from '../events/projector.ts';
+import { endsTask } from '../events/projections/tasks.ts';
 import type { Tally } from '../events/rows.ts';
 import { untilWritten } from '../waiting.ts';
 import { inTask, move } from './lifecycle.ts';

@@ -8,21 +8,20 @@ import { Fault } from '../../model/faults.ts';
 import type { ToolEndedPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json } from '../../model/schema.ts';
-import { isTerminal } from '../../model/words.ts';
-import type { ActResult, Row, Sink, Store } from '../../ports/index.ts';
-import { reused } from '../actions/call-ids.ts';
+import type { ActResult, Sink, Store } from '../../ports/index.ts';
+import type { Acts } from '../actions/acts.ts';
+import { reused } from '../actions/calls/call-ids.ts';
 import { charging } from '../actions/charging.ts';
-import type { Acts } from '../actions/execute.ts';
 import type { Asks } from '../approvals/asks.ts';
+import { createInputQuestions } from '../approvals/input-questions.ts';
 import { newArtifact } from '../commands/artifacts.ts';
 import { createBatcher } from '../events/batcher.ts';
 import { besideReceipt, type FactDeps, type FactEvents, factEvents, whileOpen } from '../events/facts.ts';
 import { artifactEvents } from '../events/log.ts';
-import type { Run } from '../events/rows.ts';
 import { createStreamed, type Piece } from '../events/stream-redaction.ts';
 import { goOnWith } from '../waiting.ts';
 import { type Past, readPast } from './history.ts';
-import { inTask, openRun, readsOf, taskLocation } from './lifecycle.ts';
+import { inTask, taskLocation } from './lifecycle.ts';
 
 export interface SinkDeps extends FactDeps {
   readonly store: Store;
@@ -38,7 +37,8 @@ export interface TaskSink extends Sink {
 }
 
 export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past, signal: AbortSignal): TaskSink {
-  const { store, log, acts, asks, clock, ids } = deps;
+  const { store, log, acts, clock, ids } = deps;
+  const askFor = createInputQuestions(deps);
   const inFlight = new Map<string, { fingerprint: string; result: Promise<ActResult> }>();
   /** Calls that failed midway: the log has their progress. */
   const brokenOff = new Set<string>();
@@ -185,48 +185,9 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
       const { engine: by, rule_id, reason } = refused;
       return { kind: 'denied', by, reason, ...(rule_id && { rule_id }) };
     }
-    let askId = '';
-    const digest = asks.digest({
-      actor,
-      kind: 'elicit',
-      tool: question.key,
-      arguments: { question: question.question },
-    });
-    await log.commit({
-      reads: readsOf(task.id),
-      decide(at) {
-        const { now, run } = openRun(at, task.id);
-        const raised = asks.raise(at, now, run, {
-          kind: 'input',
-          key: question.key,
-          digest,
-          question: question.question,
-          action: { kind: 'elicit', actor: actor.id },
-          name: 'input',
-          ...(question.schema && { schema: question.schema }),
-          ...(question.expires_ms && { expires_ms: question.expires_ms }),
-          ...(question.ext && { ext: question.ext }),
-        });
-        askId = raised.ask_id;
-        return { events: raised.events };
-      },
-    });
-    const answer = await asks.wait(askId, task.id, signal, { id: actor.id, withdrawn: question.withdrawn });
-    if (!signal.aborted) await spend(askId);
-    return answer;
-  }
-
-  /** A value is spent once; asking again under the same key is a new question. */
-  async function spend(askId: string): Promise<void> {
-    await log.commit({
-      reads: readsOf(task.id),
-      decide(at) {
-        const now = at.get<Task & Row>('task', task.id);
-        const run = at.get<Run>('run', task.id);
-        const waiting = run?.asks.some((a) => a.id === askId && a.state !== 'open');
-        return { events: now && waiting && !isTerminal(now.status) ? [asks.take(at, now, run, askId)] : [] };
-      },
-    });
+    const { key, question: text, schema, expires_ms, ext, withdrawn } = question;
+    const more = { ...(schema && { schema }), ...(expires_ms && { expires_ms }), ...(ext && { ext }) };
+    return await askFor(task, { key, question: text, ...more }, { actor, signal, withdrawn });
   }
 
   async function artifact(file: NewArtifact): Promise<{ id: string; sha256: string | null }> {

@@ -14,8 +14,8 @@ import type { Json, JsonObject } from '../../model/schema.ts';
 import { check, validator } from '../../model/validate.ts';
 import type { AgentBackend, Committed, QuotaRules, ReceiptIssuer, Row, Unit } from '../../ports/index.ts';
 import { mayCall, requireScope } from '../access.ts';
+import type { Acts } from '../actions/acts.ts';
 import { chargeEvents } from '../actions/charging.ts';
-import type { Acts } from '../actions/execute.ts';
 import { decidedEvent, type Gate } from '../actions/gate.ts';
 import { refusal, tooMany, tooManyRequests } from '../actions/refusals.ts';
 import type { TimeLimits } from '../actions/time-limits.ts';
@@ -35,7 +35,7 @@ import {
 } from '../commands/session-opening.ts';
 import { messageEvents, openSession } from '../commands/transcript.ts';
 import { accepted, type Context, earlier, once, type Received } from '../context.ts';
-import { taskAfter } from '../events/projector.ts';
+import { taskAfter } from '../events/projections/tasks.ts';
 import type { Tally } from '../events/rows.ts';
 import { goOnWith } from '../waiting.ts';
 import { callerOf, hopOf, refuseCircle } from './calling-gateway.ts';

@@ -11,12 +11,13 @@ import type { Failure, Session, Task, Workspace } from '../../model/resources.ts
 import type { JsonObject } from '../../model/schema.ts';
 import { asText } from '../../model/values/as-text.ts';
 import type { AgentBackend, Run as BackendRun, Logger, Row, Sink, Store } from '../../ports/index.ts';
-import type { Acts } from '../actions/execute.ts';
+import type { Acts } from '../actions/acts.ts';
 import { limitFailure, type TimeLimits } from '../actions/time-limits.ts';
 import { PERMISSION_EVENTS, type Permission, type Permit, readPermission } from '../approvals/permit.ts';
 import type { Memories } from '../commands/memories.ts';
 import type { SessionInputs } from '../commands/session-inputs.ts';
-import { endsTask, sessionBegunIn } from '../events/projector.ts';
+import { sessionBegunIn } from '../events/projections/sessions.ts';
+import { endsTask } from '../events/projections/tasks.ts';
 import { untilWritten } from '../waiting.ts';
 import type { Endings } from './end-task.ts';
 import { NO_PAST, readPast } from './history.ts';

@@ -164,7 +164,7 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
     autonomy: config.autonomy,
     askExpiresMs: duration(config.approvals?.expire_after, 'approvals', 'expire_after'),
     webhooks: config.approvals?.webhooks ?? {},
-    witness: config.witness ?? {},
+    witness: witnessesOf(config.witness, at),
     keepEventsMs: duration(config.retention?.events, 'retention', 'events'),
     policy: {
       load: withPinned(sourcesOf(document && file, policies, request.env), pinned),
@@ -190,6 +190,13 @@ export const WITHOUT_RESTART = [
   'policies',
   'autonomy',
 ] as const;
+
+/** A file of heads is found where the configuration is, as every other file that it names. */
+function witnessesOf(witness: ConfigFile['witness'] = {}, at: (path: string) => string): Config['witness'] {
+  return Object.fromEntries(
+    Object.entries(witness).map(([name, to]) => [name, 'file' in to ? { ...to, file: at(to.file) } : to]),
+  );
+}
 
 function personasOf({ personas = {}, quotas = {} }: ConfigFile, where: Where): Config['personas'] {
   for (const [name, { quota }] of Object.entries(personas)) {

@@ -10,19 +10,15 @@ import { recordedDecisions } from '../../core/events/recorded-decisions.ts';
 import { eventId, position } from '../../model/events.ts';
 import { asFault, Fault } from '../../model/faults.ts';
 import type { Pointer } from '../../model/resources.ts';
-import { readOnSnapshot } from '../../policy/acts/match.ts';
-import { createCedarEngine } from '../../policy/cedar/engine.ts';
-import { createPolicyChain } from '../../policy/chain.ts';
 import { compareDecisions } from '../../policy/compare.ts';
-import { createPersonaEngine } from '../../policy/persona.ts';
 import { type Cases, readCases } from '../../policy/rules/cases.ts';
 import { loadPolicies, type Sources } from '../../policy/rules/load.ts';
 import { type Problem, problemsFault } from '../../policy/rules/problems.ts';
 import type { PolicyChange } from '../../policy/rules/reload.ts';
 import type { CoreRuntime } from '../assemble.ts';
+import { rulesToCompare } from '../compare-rules.ts';
 import type { Config } from '../config/config.ts';
 import { FIRST_RULES } from '../config/config.ts';
-import { readAct } from '../read-act.ts';
 import { runCases } from '../rule-cases.ts';
 import { RULES } from './rules-on-record.ts';
 
@@ -132,9 +128,7 @@ export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
     },
     check,
     async *compare(name, text, sinceMs, signal): AsyncGenerator<ComparedDecision> {
-      const policies = await loadPolicies(await edited(name, text));
-      const engines = [createPersonaEngine(), createCedarEngine({ policies, read: readOnSnapshot(readAct) })];
-      const chain = createPolicyChain({ engines });
+      const chain = rulesToCompare(await loadPolicies(await edited(name, text)));
       const after = await cursorBefore(Date.now() - sinceMs);
       const tip = await store.tip({ of: 'all' });
       const first = after ? (position(after) ?? 0) : 0;

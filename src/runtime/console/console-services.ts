@@ -4,6 +4,7 @@ import { createConsoleOidc } from '../../auth/console-oidc.ts';
 import { type ConsoleSessions, consoleToken } from '../../auth/console-sessions.ts';
 import type { ConsoleServices } from '../../console/services.ts';
 import { systemClock } from '../../core/clock.ts';
+import type { PinBody } from '../../core/tools/pins.ts';
 import type { Actor } from '../../model/actions.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Adapter, Deps } from '../../ports/index.ts';
@@ -13,7 +14,9 @@ import { signTreeHead } from '../../receipt/seal/tree-head.ts';
 import type { WitnessState } from '../../witness/send.ts';
 import type { CoreRuntime } from '../assemble.ts';
 import type { Config } from '../config/config.ts';
+import { acceptedPin, statedEffect } from './accepted-pin.ts';
 import { consoleRules } from './console-rules.ts';
+import { ownHealth } from './health.ts';
 
 export interface ConsoleParts {
   readonly runtime: {
@@ -98,6 +101,9 @@ export function consoleServices({
       return { head, inclusion: await inclusionProof(stored.position, tree.size, store.nodes) };
     },
     views: () => new Map(adapters.flatMap(({ name, view }) => (view ? [[name, view()]] : []))),
+    health: () => ownHealth(store, runtime.core.keyring),
+    acceptedPin: (definition, by) => acceptedPin(definition as unknown as PinBody, by),
+    statedEffect: (definition) => statedEffect(definition as unknown as PinBody),
     parts: () => {
       const { agents, tools, harnesses } = runtime.config();
       return Object.entries({ agent: agents, tools, harness: harnesses }).flatMap(([kind, named]) =>

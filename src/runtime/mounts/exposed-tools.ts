@@ -2,7 +2,7 @@
  * A tool server as the configuration exposes it: only the allowed tools, under the names and descriptions it gives them. The server
  * stands behind this for every door, so what is not exposed cannot be found, listed or called anywhere.
  */
-import { boundedResult, RESULT_LIMITS } from '../../core/actions/result-size.ts';
+import { boundedResult, RESULT_LIMITS } from '../../core/actions/calls/result-size.ts';
 import { reworded } from '../../core/tools/upstream-definition.ts';
 import type { Skill } from '../../model/resources.ts';
 import { own } from '../../model/values/own.ts';

@@ -55,7 +55,7 @@ export function createStore(database: Database, options: EngineOptions): EngineS
     clock,
     writer,
     lockTimeoutMs: timeoutMs,
-    written: ({ first, events }) => following.publish(first, events),
+    written: ({ first, events, chars }) => following.publish(first, events, chars),
   });
   const blobs = createBlobs(database.blobs, writer);
   const leases = createLeases();
@@ -144,7 +144,12 @@ export function createStore(database: Database, options: EngineOptions): EngineS
     blob: (sha256, range) => look(() => blobs.get(sha256, range)),
     hasBlob: (sha256) => look(() => blobs.has(sha256)),
     lease: (name) => look(() => andThen(database.lease(name), (held) => held && leases.hold(name, held))),
-    retain: (before) => inTurn(() => retain(before)),
+    retain: (before) =>
+      inTurn(async () => {
+        const done = await retain(before);
+        following.forget();
+        return done;
+      }),
     rebuild: () =>
       inTurn(async () => {
         await rebuildRows(database, log, projector, writer);

@@ -5,9 +5,14 @@
 import type { IncomingMessage } from 'node:http';
 import { Fault } from '../../model/faults.ts';
 import { timesSent } from './headers.ts';
+import { GatewayRequest } from './response.ts';
 
-/** The peer's address, for counting failed logins. Headers that a proxy adds about it are not believed. */
+/**
+ * The peer's address, for counting failed logins. Headers that a proxy adds about it are not believed; what another replica of ours saw
+ * is.
+ */
 export function addressOf(request: IncomingMessage): { readonly address: string | undefined } {
+  if (request instanceof GatewayRequest && request.hop) return { address: request.hop.address };
   return { address: request.socket.remoteAddress };
 }
 

@@ -24,6 +24,8 @@ export const REFUSALS = {
   tooSlow: { status: 408, code: 'deadline_exceeded', type: 'request_error' },
   crowded: { status: 503, code: 'service_unavailable', type: 'server_error' },
   draining: { status: 503, code: 'service_unavailable', type: 'server_error' },
+  elsewhere: { status: 503, code: 'service_unavailable', type: 'server_error' },
+  unproven: { status: 401, code: 'unauthenticated', type: 'auth_error' },
   internal: { status: 500, code: 'internal_error', type: 'server_error' },
 } as const;
 

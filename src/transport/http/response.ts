@@ -8,9 +8,13 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 export class GatewayRequest extends IncomingMessage {
   id = '';
+  /** Set for a request that another replica handed on: what that one saw of the caller. */
+  hop: { readonly address?: string } | undefined = undefined;
 }
 
 export class GatewayResponse extends ServerResponse<GatewayRequest> {
+  /** It is sent piece by piece, for as long as its reader stays. */
+  streams = false;
   /** The connection is closed after this response. */
   last = false;
   /** `max-age` of the HSTS header in seconds; 0 sends none. */
@@ -18,6 +22,7 @@ export class GatewayResponse extends ServerResponse<GatewayRequest> {
 
   override writeHead(status: number, reason?: string | Headers, more?: Headers): this {
     const passed = typeof reason === 'string' ? more : (reason ?? more);
+    this.streams = isStream(passed);
     const headers: OutgoingHttpHeader[] = ['x-request-id', this.req.id, ...COMMON_HEADERS];
     if (this.last) headers.push('connection', 'close');
     if (this.strictSeconds > 0) headers.push('strict-transport-security', `max-age=${this.strictSeconds}`);
@@ -37,5 +42,12 @@ export class GatewayResponse extends ServerResponse<GatewayRequest> {
     return typeof reason === 'string' ? super.writeHead(status, reason, headers) : super.writeHead(status, headers);
   }
 }
+
+function isStream(headers: Headers | undefined): boolean {
+  if (headers === undefined) return false;
+  if (!Array.isArray(headers)) return String(headers['content-type'] ?? '').startsWith(STREAM);
+  return headers.some((each, at) => at % 2 === 1 && String(each).startsWith(STREAM));
+}
+const STREAM = 'text/event-stream';
 
 const COMMON_HEADERS = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];

@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response, Router } from 'express';
 import { Fault } from '../../model/faults.ts';
-import type { HttpRoute, UpgradeHandler } from '../../ports/index.ts';
+import type { HttpRoute, NamePlace, UpgradeHandler } from '../../ports/index.ts';
 
 /** Makes an empty Express router. Handed in, because Express is loaded only by a process that listens. */
 export type NewRouter = () => Router;
@@ -17,6 +17,8 @@ export interface HttpRouter {
   /** `left` is called when no door answers the request, or one has thrown. */
   serve(request: IncomingMessage, response: ServerResponse, left: (thrown?: unknown) => void): void;
   upgradeAt(path: string): UpgradeHandler | undefined;
+  /** The names in this request that may have the mark of a replica. */
+  namesIn(request: IncomingMessage): readonly string[];
   /** The doors and the paths they claimed, for answers about a path that no door has. */
   doors(): readonly { readonly door: string; readonly paths: readonly string[] }[];
 }
@@ -38,6 +40,8 @@ export function createHttpRouter({ newRouter, wrongMethod }: HttpRouterDeps): Ht
   let claims: readonly Claim[] = [];
   /** Made with the first request after a claim: a remote peer's receiver may claim its path long after the start. */
   let router: Router | undefined;
+  /** Those whose requests name things. */
+  let naming: readonly Claim[] = [];
 
   function build(): Router {
     const made = newRouter();
@@ -56,6 +60,7 @@ export function createHttpRouter({ newRouter, wrongMethod }: HttpRouterDeps): Ht
       const own = routes.map((route) => claimOf(door, route));
       const take = (next: readonly Claim[]) => {
         claims = next;
+        naming = next.filter(({ names }) => names !== undefined);
         router = undefined;
       };
       take(own.reduce(withClaim, claims).toSorted(byPrecedence));
@@ -66,6 +71,12 @@ export function createHttpRouter({ newRouter, wrongMethod }: HttpRouterDeps): Ht
       router(request as Request, response as Response, left);
     },
     upgradeAt: (path) => claims.find(({ pattern, upgrade }) => upgrade && pattern.test(path))?.upgrade,
+    namesIn(request) {
+      const path = pathOf(request);
+      const places = naming.find(({ pattern }) => pattern.test(path))?.names ?? [];
+      const said = places.map((place) => nameAt(request, place));
+      return [path, ...said].filter((name) => name?.includes('~') === true) as string[];
+    },
     doors() {
       const listed = claims.filter((claim) => claim.listed !== false);
       const names = [...new Set(listed.map(({ door }) => door))].sort();
@@ -102,6 +113,21 @@ function withClaim(claims: readonly Claim[], claim: Claim): readonly Claim[] {
     'invalid_request',
     `${claim.base} is claimed by ${doors}: give one of them another path, or leave it shut, under "doors" in the configuration`,
   );
+}
+
+function pathOf({ url = '/' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? '/';
+}
+
+/** A header or parameter that is there twice names nothing here: which of the two counts is for the door to say. */
+function nameAt({ headers, url = '/' }: IncomingMessage, place: NamePlace): string | undefined {
+  if ('header' in place) {
+    const value = headers[place.header];
+    return typeof value === 'string' ? value : undefined;
+  }
+  const at = url.indexOf('?');
+  const values = at < 0 ? [] : new URLSearchParams(url.slice(at + 1)).getAll(place.query);
+  return values.length === 1 ? values[0] : undefined;
 }
 
 const RANK = { first: 0, owner: 1, last: 2 } as const;

@@ -7,8 +7,9 @@ import { createServer, type IncomingMessage, type ServerOptions } from 'node:htt
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Fault } from '../../model/faults.ts';
-import type { Described, HttpHost, Logger } from '../../ports/index.ts';
+import type { Described, HttpHost, InternalLink, Logger } from '../../ports/index.ts';
 import { InFlightMap } from '../in-flight-map.ts';
 import { connectionShare } from './capacity.ts';
 import { createConnectionLimit } from './connection-limit.ts';
@@ -40,6 +41,8 @@ export interface HttpHostOptions {
   readonly keepAliveMs?: number;
   /** How long open requests have to finish when closing. */
   readonly graceMs?: number;
+  /** How long it goes on accepting connections after it says that it leaves. */
+  readonly leaveMs?: number;
   /** Every door behind this port authenticates. Without it only loopback interfaces are listened on. */
   readonly authenticated?: boolean;
   /** The port speaks TLS itself, and nothing else. */
@@ -62,6 +65,15 @@ export interface TlsSecrets {
 
 export interface ListeningHost extends HttpHost {
   listen(): Promise<{ readonly url: string }>;
+  /** From now on requests for things that other replicas hold are handed on over this link. Before it listens. */
+  join(link: InternalLink): void;
+  /**
+   * Says that it leaves, goes on for a while so that load balancers notice, then accepts no more connections and waits for the requests
+   * under way, but not for streams: their doors end them.
+   */
+  drain(): Promise<void>;
+  /** Serves a request that came over the link. */
+  serve(request: GatewayRequest, response: GatewayResponse): void;
   /** New connections use this pair; open ones keep theirs. */
   renew(secrets: TlsSecrets): void;
   /** Open requests get the grace period; then their stream is ended, then their connection. */
@@ -76,7 +88,7 @@ export function requestIdOf(request: IncomingMessage): string {
 }
 
 export function createHttpHost(options: HttpHostOptions): ListeningHost {
-  const { host = '127.0.0.1', port = 0, bodyLimit = 64 * MIB, graceMs = 2000, log } = options;
+  const { host = '127.0.0.1', port = 0, bodyLimit = 64 * MIB, graceMs = 2000, leaveMs = 0, log } = options;
   const edge = {
     port: 0,
     secure: options.tls !== undefined,
@@ -89,8 +101,10 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
   const upgraded = new Set<Duplex>();
   /** Connections whose request is parsed a second time, without its offer to change protocols. */
   const reparsed = new WeakSet<Duplex>();
+  let leaving = false;
   let draining = false;
   let reachedAt = '';
+  let link: InternalLink | undefined;
 
   /** Loaded before listening: most commands open no port, and would wait for it. */
   let newRouter: NewRouter | undefined;
@@ -161,7 +175,9 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
 
   /** Checks that need only the request line and the headers. */
   function admit(request: IncomingMessage): Refusal | undefined {
-    const trouble = edgeTrouble(request, edge);
+    // What came over the link was checked where it arrived.
+    const handed = request instanceof GatewayRequest && request.hop !== undefined;
+    const trouble = handed ? undefined : edgeTrouble(request, edge);
     if (trouble) return refusal('forbidden', trouble);
     if (!request.url?.startsWith('/') || request.url.startsWith('//')) {
       return refusal('malformed', 'the request target must be a path');
@@ -211,7 +227,11 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
   server.on('request', (request: GatewayRequest, response: GatewayResponse) => {
     request.id = options.requestId();
     limit.busy(carrierOf(request.socket));
-    response.last = draining;
+    serve(request, response);
+  });
+
+  function serve(request: GatewayRequest, response: GatewayResponse): void {
+    response.last = leaving;
     if (tls?.hstsSeconds && !isLoopbackName(request.headers.host)) response.strictSeconds = tls.hstsSeconds;
     open.begin(request.id, response);
     response.on('close', closed);
@@ -220,10 +240,23 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     response.on('error', unheard);
     const refused = admit(request);
     if (refused) refuse(response, refused, request.id);
-    else if (!answeredPreflight(request, response)) {
-      router.serve(request, response, (thrown) => left(request, response, thrown));
+    else if (!answeredPreflight(request, response)) route(request, response);
+  }
+
+  /** Held elsewhere: handed on. Everything else is for a door here. */
+  function route(request: GatewayRequest, response: GatewayResponse): void {
+    const here = () => router.serve(request, response, (thrown) => left(request, response, thrown));
+    const { mark } = link ?? {};
+    const held = mark && !request.hop ? router.namesIn(request).find((name) => !name.endsWith(mark)) : undefined;
+    if (!link || held === undefined) {
+      here();
+      return;
     }
-  });
+    link.handOn(held, request, response).then(
+      (handed) => handed || here(),
+      (thrown) => left(request, response, thrown),
+    );
+  }
 
   /**
    * A client may offer to change to a protocol that is not spoken here, as Java's does with HTTP/2 on every first request.
@@ -272,9 +305,25 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     refuseSocket(socket, unreadable(thrown.code), null);
   });
 
+  let ended: Promise<void> | undefined;
+  function acceptNoMore(): Promise<void> {
+    ended ??= new Promise<void>((resolve) => server.close(() => resolve()));
+    return ended;
+  }
+
   async function drain(): Promise<void> {
+    if (!server.listening || leaving) return;
+    leaving = true;
+    await pause(leaveMs);
+    void acceptNoMore();
+    server.closeIdleConnections();
+    await until(() => open.all().every(({ streams }) => streams), graceMs);
+  }
+
+  async function end(): Promise<void> {
+    leaving = true;
     draining = true;
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    const closing = acceptNoMore();
     server.closeIdleConnections();
     const over = () => open.size === 0 && upgraded.size === 0;
     await until(over, graceMs);
@@ -284,7 +333,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     await until(over, Math.min(graceMs, 500));
     for (const socket of upgraded) socket.destroy();
     server.closeAllConnections();
-    await closed;
+    await closing;
   }
 
   return {
@@ -292,6 +341,18 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
       return options.publicUrl ?? reachedAt;
     },
     claim: router.claim,
+    get leaving() {
+      return leaving;
+    },
+    get mark() {
+      return link?.mark ?? '';
+    },
+    handOn: async (held, request, response, body) =>
+      link !== undefined && !held.endsWith(link.mark) && (await link.handOn(held, request, response, body)),
+    join(joined) {
+      link = joined;
+    },
+    serve,
     described,
     describe(name, document) {
       described.set(name, document);
@@ -318,9 +379,10 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
     renew(secrets) {
       secured?.setSecureContext(secretsOf(secrets));
     },
+    drain,
     async close() {
-      if (!server.listening) return;
-      await drain();
+      if (!server.listening && !ended) return;
+      await end();
     },
   };
 }
@@ -376,5 +438,5 @@ function listening(server: Server, host: string, port: number): Promise<void> {
 
 async function until(over: () => boolean, ms: number): Promise<void> {
   const deadline = Date.now() + ms;
-  while (!over() && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10));
+  while (!over() && Date.now() < deadline) await pause(10);
 }

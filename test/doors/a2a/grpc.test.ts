@@ -1,5 +1,7 @@
 /** gRPC where it is configured: the same handler, the same answers, both revisions, and our own client over it. */
 
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { type StreamResponse, TaskState } from '@a2a-js/sdk';
 import { TaskNotFoundError } from '@a2a-js/sdk/errors';
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
@@ -35,6 +37,33 @@ test('the card names it, for the agent that answers there', async () => {
   expect(await bindings('/a2a/agent/.well-known/agent-card.json')).toContain('GRPC');
   expect(await bindings('/a2a/other/.well-known/agent-card.json')).not.toContain('GRPC');
 });
+
+test('no card names it where the configuration says so: every address is on the origin of the card, and it answers all the same', async () => {
+  const port = await freePort();
+  const peer = await openPeer({ agents: [talker], config: { grpc: { port, card: false } } });
+  const at = (path: string, version: string) => peer.call('GET', path, undefined, { 'a2a-version': version });
+  const cards = [
+    await at('/.well-known/agent-card.json', ''),
+    await at('/.well-known/agent-card.json', '1.0'),
+    await at('/a2a/agent/extendedAgentCard', '1.0'),
+  ];
+  for (const { body } of cards) {
+    const named = [...body.supportedInterfaces, ...(body.additionalInterfaces ?? [])];
+    const origins = named.map(({ url }: { url: string }) => new URL(url).origin);
+    expect([named.length > 1, new Set(origins)]).toEqual([true, new Set([new URL(peer.url).origin])]);
+  }
+  const came = await callGrpc(`127.0.0.1:${port}`, 'send', wire('go'), { authorization: 'Bearer ana' });
+  expect([came.message, came.result?.task?.status?.state]).toEqual(['', 'TASK_STATE_COMPLETED']);
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
 
 test('sends, streams, gets, lists and refuses as the other bindings do', async () => {
   const peer = await openPeer({ agents: [talker], config });

@@ -322,6 +322,75 @@ describe('relay', () => {
     expect(asked).toEqual(['bash', 'curl']);
   });
 
+  /** A gateway with a harness behind it that answers typed events like this, and everything else with a yes. */
+  async function chained(answers: Readonly<Record<string, object>>) {
+    const { path, received } = await harness(({ id, params }, say) => {
+      if (id !== undefined) say({ jsonrpc: '2.0', id, result: answers[params.event_type] ?? { decision: 'allow' } });
+    });
+    const engine = upstream({ socket: path, hop: 'down', timeout_ms: 5_000 });
+    const rules = '- { id: all, when: { kind: [tool, memory.read, enrich, reason] }, then: allow }';
+    const agent = await openAgent({ rules, engines: [engine], config: { hop: 'down' } });
+    const asked = (type: string) => received.find(({ params }) => params.event_type === type)?.params;
+    return { agent, asked };
+  }
+
+  test('the harness behind is told the context and the session of the agent', async () => {
+    const { agent, asked } = await chained({});
+    const context = { current_task: 'mend the tests', recent_facts: [{ content: 'c', source: 's', confidence: 0.5 }] };
+    expect(await agent.ask('pre_action', { tool: 'bash', arguments: {} }, { context })).toMatchObject({
+      decision: 'allow',
+    });
+    const { session_id } = await agent.task();
+    expect(asked('pre_action')).toMatchObject({
+      session_id,
+      agent_id: 'a',
+      context,
+      metadata: { agent_session_id: 's' },
+    });
+    // In the log it stands once, beside the act.
+    const [proposed] = (await agent.t.all()).filter(({ event: kind }) => kind === 'vendor.tollbridge.decided');
+    expect(JSON.stringify(proposed?.payload)).not.toContain('mend the tests');
+  });
+
+  test('facts and context of the harness behind reach the agent, and are on record before', async () => {
+    const fact = { content: 'tests are in test/', source: 'upstream', confidence: 0.9 };
+    const { agent } = await chained({
+      memory_recall: { decision: 'allow', injected_facts: [fact] },
+      context_perception: {
+        decision: 'allow',
+        injected_context: { facts: [fact], suggestions: ['read CONTRIBUTING'] },
+      },
+    });
+    const recall = { session_id: 's', query: 'build', memory_type: 'any', max_results: 5, working_directory: '/' };
+    expect(await agent.ask('memory_recall', recall)).toMatchObject({ decision: 'allow', injected_facts: [fact] });
+    expect(await agent.ask('memory_recall', { ...recall, max_results: 0 })).toMatchObject({ injected_facts: [] });
+    const perception = {
+      intent: 'Locate',
+      target_type: 'function',
+      target_name: 'main',
+      query: 'main',
+      working_directory: '/',
+    };
+    expect(await agent.ask('context_perception', perception)).toMatchObject({
+      decision: 'allow',
+      injected_context: { facts: [fact], suggestions: ['read CONTRIBUTING'] },
+    });
+    expect(JSON.stringify(await agent.t.all())).toContain('tests are in test/');
+  });
+
+  test('reasoning is asked about by its kind, without the thought; its no and its hints count', async () => {
+    const { agent, asked } = await chained({ reasoning: { decision: 'allow', hints: ['look at the log'] } });
+    const thought = { session_id: 's', reasoning_type: 're_act', problem_statement: 'the secret plan' };
+    expect(await agent.ask('reasoning', thought)).toEqual({ decision: 'allow', hints: ['look at the log'] });
+    expect(asked('reasoning')?.payload).toMatchObject({
+      reasoning_type: 're_act',
+      problem_statement: expect.stringMatching(/^withheld \(/),
+    });
+    expect(JSON.stringify(asked('reasoning'))).not.toContain('the secret plan');
+    const strict = await chained({ reasoning: { decision: 'block', reason: 'no re_act here' } });
+    expect(await strict.agent.ask('reasoning', thought)).toMatchObject({ decision: 'block' });
+  });
+
   test('an event that comes back to its reporter ends there, and an event reported to us is passed on with its route', async () => {
     const { path, received } = await harness(() => {});
     const engine = upstream({ socket: path, hop: 'down', timeout_ms: 5_000 });

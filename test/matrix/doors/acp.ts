@@ -135,7 +135,9 @@ function editor(title: string, connect: Connect): DoorClient {
           if (result && !result.stopReason) {
             // After a resume there is no turn to wait for: the session says when its work is over.
             const status = await overAt(near, await taskOf());
-            await eventually(() => text().endsWith(LAST_WORDS), 'the rest of the words');
+            await eventually(() => text().endsWith(LAST_WORDS), 'the rest of the words').catch((cause: unknown) => {
+              throw new Error(`${cause}; the client had ${JSON.stringify(text())}`);
+            });
             return { state: status, text: text() };
           }
           return { state: error ? 'FAILED' : (STATES[result.stopReason] ?? result.stopReason), text: text() };

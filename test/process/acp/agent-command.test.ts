@@ -3,10 +3,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Task } from '../../../src/model/resources.ts';
+import type { Row } from '../../../src/ports/index.ts';
+import { openCoreRuntime } from '../../../src/runtime/assemble.ts';
 import { readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { startChild } from '../../../src/transport/process/child.ts';
 import { speak } from '../../support/acp/client.ts';
 import { PROGRAM } from '../../support/process/cli.ts';
+import { PROJECT } from '../../support/process/project.ts';
 
 /** Loaded first by the child: opening a port or a socket file to listen on ends it. */
 const NO_PORTS = `data:text/javascript,import net from 'node:net';
@@ -68,4 +72,44 @@ test('the section doors.acp applies to it, and a door that is shut stays shut', 
   const shut = await start('--config', config);
   expect((await shut.child.exited).code).not.toBe(0);
   expect(shut.errors.join('\n')).toContain('doors.acp is false in the configuration');
+});
+
+test('work goes on without its editor where the configuration says so: the process ends after it, or on a signal', {
+  timeout: 60_000,
+}, async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'tollbridge-agent-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const config = join(dir, 'tollbridge.yaml');
+  const agent = JSON.stringify([process.execPath, join(PROJECT, 'test/support/acp/agent.mjs')]);
+  await writeFile(
+    config,
+    `doors: { acp: { on_disconnect: continue } }\nagents: { slow: { acp: { command: ${agent} } } }\nrules: [{ id: all, then: allow }]\n`,
+  );
+  const states = async (data: string) => {
+    const runtime = await openCoreRuntime({ dataDir: data });
+    const tasks = await runtime.store.list<Task & Row>({ object: 'task' });
+    await runtime.close();
+    return tasks.map(({ status }) => status);
+  };
+  /** Begins work in which the agent says one word and goes on when this file is there; the editor leaves after the word. */
+  const leave = async (file: string) => {
+    const { data, child, line } = await start('--config', config);
+    const editor = await speak(line);
+    const wait = `[ ! -e ${file} ] && while [ ! -e ${file} ]; do sleep 0.05; done`;
+    const steps = [{ say: 'word' }, { terminal: { command: 'sh', args: ['-c', wait] } }];
+    const sessionId = await editor.session(data);
+    void editor.prompt(sessionId, JSON.stringify(steps)).catch(() => {});
+    await editor.next(({ params }) => params?.update?.sessionUpdate === 'agent_message_chunk');
+    await editor.close();
+    return { data, child };
+  };
+  const first = await leave(join(dir, 'go'));
+  await writeFile(join(dir, 'go'), '');
+  expect(await first.child.exited).toEqual({ code: 0, signal: null });
+  expect(await states(first.data)).toEqual(['COMPLETED']);
+
+  const second = await leave(join(dir, 'never'));
+  process.kill(second.child.pid, 'SIGTERM');
+  expect(await second.child.exited).toEqual({ code: 0, signal: null });
+  expect(await states(second.data)).toEqual(['CANCELED']);
 });

@@ -6,7 +6,10 @@ import { policyCheck, policyShow } from '../../../src/cli/commands/rules/policy.
 import { policyDiff } from '../../../src/cli/commands/rules/policy-diff.ts';
 import { policyTest } from '../../../src/cli/commands/rules/policy-test.ts';
 import { createProgress } from '../../../src/cli/output/progress.ts';
-import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
+import { systemClock } from '../../../src/core/clock.ts';
+import type { EventDraft } from '../../../src/model/events.ts';
+import { createSqliteStore } from '../../../src/store/sqlite/index.ts';
+import { aDirectory, aLog, ran, typed } from '../../support/process/cli.ts';
 
 async function written(files: Readonly<Record<string, string>>) {
   const dir = await aDirectory();
@@ -128,6 +131,48 @@ test('recorded traffic is put to other rules, and what would change is listed by
   const same = await typed(() => policyDiff(path('same.yaml'), { data: dir, json: true }));
   expect(same.code).toBe(0);
   expect(JSON.parse(same.out)).toMatchObject({ object: 'summary', decisions: 3, changed: 0, same: 3 });
+});
+
+/** Calls of a hundred to a task, in which the request of every fifth is in another part of the log than its decision. */
+async function aLongLog(calls: number): Promise<string> {
+  const dir = await aDirectory();
+  const projector = { touches: () => [], apply: () => [] };
+  const store = await createSqliteStore({ path: join(dir, 'log.db'), clock: systemClock, projector });
+  const eventsOf = (call: number): [EventDraft, EventDraft] => {
+    const task_id = `task_${Math.floor(call / 100)}`;
+    const at = { resource: { object: 'task', id: task_id }, task_id, workspace_id: 'w', actor: 'agent:a' };
+    const about = { tool_call_id: `call_${call}`, kind: 'tool', tool: 'read_note', effect: 'read', evidence: 'held' };
+    const input = { name: call % 1_000 === 999 ? 'plan' : `note ${call % 7}` };
+    const action = { ...about, id: `act_${call}`, actor: { id: 'agent:a', kind: 'agent' } };
+    const decision = { verdict: 'allow', reason: 'reading', engine: 'cedar', rule_id: 'reads' };
+    return [
+      { event: 'tool.requested', payload: { ...about, name: 'read_note', input }, ...at } as EventDraft,
+      { event: 'vendor.tollbridge.decided', payload: { action, decision }, ...at } as EventDraft,
+    ];
+  };
+  // Asked one after the other and decided later, so that wherever the log is cut there are open requests.
+  for (let from = 0; from < calls; from += 100) {
+    const drafts = Array.from({ length: 100 }, (_, at) => eventsOf(from + at));
+    await store.commit({
+      decide: () => ({ events: [...drafts.map(([asked]) => asked), ...drafts.map(([, decided]) => decided)] }),
+    });
+  }
+  await store.close();
+  return dir;
+}
+
+test('a long log is compared on several threads, with the same result in the same order', async () => {
+  const dir = await aLongLog(10_050);
+  const { path } = await written({
+    'rules.yaml': '- { id: no-plan, when: { tool: read_note, arguments: { name: plan } }, then: block }\n',
+  });
+  const here = await typed(() => policyDiff(path('rules.yaml'), { data: dir }));
+  expect(here.out.split('\n').filter((line) => line.startsWith('~'))).toHaveLength(10);
+  expect(here.out).toContain('10100 decisions on record: 10 would change, 0 unknown, 10090 stay as they were');
+  const threads = await ran(['policy', 'diff', path('rules.yaml'), '--data', dir]);
+  expect(threads).toEqual({ code: 1, out: here.out, err: '' });
+  const broken = await ran(['policy', 'diff', path('absent.yaml'), '--data', dir]);
+  expect(broken).toMatchObject({ code: 3, out: '' });
 });
 
 test('rules of a whole configuration can be compared, one task alone, and rules that cannot be read change nothing', async () => {

@@ -54,6 +54,7 @@ export async function openStage({ relay: wanted = {}, early = '', ...options }: 
   const link = openLink({
     editor: { input: fromEditor as PassThrough, output: toEditor as PassThrough },
     agent: { stdin: toAgent as PassThrough, stdout: fromAgent as PassThrough },
+    additions: settings.additions,
   });
   const wires = createWires(link.editor, link.agent);
   const editor = createEnd(toEditor as PassThrough, fromEditor as PassThrough);

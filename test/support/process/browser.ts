@@ -1,7 +1,6 @@
-/** A real browser, from what npm ships. Opened once per file of tests, closed with it. */
+/** A real browser, from what npm ships. Opened once per file of tests; `close-browser.ts` closes it with the file. */
 import chromium from '@sparticuz/chromium';
 import { type Browser, chromium as driver } from 'playwright-core';
-import { afterAll } from 'vitest';
 
 let opened: Promise<Browser> | undefined;
 
@@ -30,6 +29,8 @@ async function launch(): Promise<Browser> {
   return await driver.launch({ executablePath: await chromium.executablePath(), args, headless: true });
 }
 
-afterAll(async () => {
-  await (await opened)?.close();
-});
+export async function closeBrowser(): Promise<void> {
+  const last = await opened;
+  opened = undefined;
+  await last?.close();
+}

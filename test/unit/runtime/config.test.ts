@@ -180,6 +180,11 @@ test('the log can have a file of its own, a limit, and timeout; another data dir
   expect((await read()).config.store).toEqual({ path: '/data/log.db' });
 });
 
+test('a file of heads is found from the configuration, wherever the gateway was started', async () => {
+  const { dir, config } = await read('witness: { near: { file: heads.jsonl }, far: { file: /mnt/heads.jsonl } }');
+  expect(config.witness).toEqual({ near: { file: join(dir, 'heads.jsonl') }, far: { file: '/mnt/heads.jsonl' } });
+});
+
 test('an agent that is named is one that is there', async () => {
   const mounts = (config: Parameters<typeof mountsOf>[0]) => mountsOf(config, adapters);
   expect(await problem('default_agent: coder', mounts)).toBe(

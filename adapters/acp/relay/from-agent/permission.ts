@@ -33,6 +33,8 @@ export interface PermissionDeps {
   readonly approvals: Approvals;
   /** Whether people are offered options after which the agent asks no more. */
   readonly standingGrants: 'honour' | 'hide';
+  /** Whether an agent that cannot be told the reason of a refusal gets it with its next prompt. */
+  readonly additions: boolean;
   /** The agent's name for itself. */
   readonly agent: () => string;
 }
@@ -44,7 +46,8 @@ interface Asking {
   readonly withdrawn: AbortSignal;
 }
 
-export function createPermissions({ wires, questions, approvals, standingGrants, agent }: PermissionDeps) {
+export function createPermissions(deps: PermissionDeps) {
+  const { wires, questions, approvals, standingGrants, additions, agent } = deps;
   const asks = new WeakMap<Turn, Map<string, number>>();
 
   /** The call's id for its first question; every further question has its own id. */
@@ -171,7 +174,8 @@ export function createPermissions({ wires, questions, approvals, standingGrants,
     const text = refusalText(answer);
     const card = turn.cards.refused(call.reported as JsonObject, text, here ? 'here' : { sessionId });
     if (card) wires.editor.send(card);
-    if (answer.kind === 'denied' && !here && !passesErrorsOn(agent())) untold.push(refusalOf(reported.title, text));
+    const told = here || !additions || passesErrorsOn(agent());
+    if (answer.kind === 'denied' && !told) untold.push(refusalOf(reported.title, text));
   }
 }
 

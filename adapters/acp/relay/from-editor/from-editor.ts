@@ -41,6 +41,8 @@ export interface FromEditorDeps {
   readonly turns: Turns;
   readonly extension: ActExtension;
   readonly hitl: Pick<Hitl, 'responded'>;
+  /** Whether the editor is told that every session can be loaded and resumed. */
+  readonly additions: boolean;
   readonly refused: RefusedFrames;
   /** Called with the agent's `initialize` result. */
   readonly initialized: (result: unknown) => void;
@@ -54,6 +56,7 @@ const CLOSES = ['session/close', 'session/delete'];
 
 export function createFromEditor(deps: FromEditorDeps) {
   const { person, wires, sessionKeys, passing, prompts, sessions, turns, refused, initialized, cancelTask } = deps;
+  const { additions } = deps;
   /** Requests that are being decided, by id; those forwarded to the agent are in the ledger. */
   const deciding = new Set<string>();
 
@@ -144,7 +147,7 @@ export function createFromEditor(deps: FromEditorDeps) {
   function greeted(frame: Request): void {
     const answered = (response: Response) => {
       initialized(response.message.result);
-      wires.editor.send(restorable(response));
+      wires.editor.send(additions ? restorable(response) : response.line);
     };
     wires.calls.expect({ method: frame.method, id: idOf(frame), answered });
   }

@@ -20,6 +20,8 @@ import type { Turn } from './turns.ts';
 export interface Restores {
   readonly load: boolean;
   readonly resume: boolean;
+  /** What it cannot restore, or has forgotten, comes from the log. */
+  readonly log: boolean;
 }
 
 export interface RestoredSessions {

@@ -149,7 +149,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     const sessionKey = known ?? (await sessionKeys.find(wireId, cwd, about, asked));
     const answered = ({ line, message }: Response) => {
       sessionKey.replaying = false;
-      if (known && objectOf(message.error)) {
+      if (known && restores().log && objectOf(message.error)) {
         restored.restore(request, known).catch((thrown) => wires.editor.send(failedRequest(idOf(request), thrown)));
         return;
       }

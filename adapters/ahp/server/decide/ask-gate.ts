@@ -1,7 +1,7 @@
 /** What every question of an agent has in common: its task, the act it is submitted as, the facts reported with it. */
 import { eventRow } from '../../../../mappings/ahp.ts';
 import type { Actor, Bridge, Fact, JsonObject, ProposedAction } from '../../../../src/index.ts';
-import { type AhpEvent, attributesOf } from '../../translate.ts';
+import { type AhpEvent, attributesOf, contextOf } from '../../translate.ts';
 import { extOf, openingOf, traceOf } from '../event-members.ts';
 import type { Run, Runs } from '../supervised-tasks.ts';
 import type { ActQuestion, Answered, Authorizer, HoldTimeout } from './authorize.ts';
@@ -44,6 +44,15 @@ export function createGateQuestions(bridge: Bridge, runs: Runs, authorizer: Auth
 
 export function toAction(event: AhpEvent, args: JsonObject): ProposedAction {
   const { action: kind = 'extension', effect = 'unknown' } = eventRow(event.event_type);
-  const attributes = attributesOf(event);
-  return { kind, tool: event.event_type, server: 'ahp', arguments: args, effect, evidence: 'asked', attributes };
+  const [attributes, context] = [attributesOf(event), contextOf(event)];
+  return {
+    kind,
+    tool: event.event_type,
+    server: 'ahp',
+    arguments: args,
+    effect,
+    evidence: 'asked',
+    attributes,
+    context,
+  };
 }

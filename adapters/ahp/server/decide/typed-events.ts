@@ -5,10 +5,12 @@ import {
   type Bridge,
   comparableHash,
   type Deps,
+  isObject,
   type Json,
   type JsonObject,
   memoryRead,
 } from '../../../../src/index.ts';
+import { additionsIn, factsIn } from '../../additions.ts';
 import { type AhpSettings, honouredBy } from '../../config.ts';
 import { type AhpEvent, asHonoured, fingerprint, type GateDecision, intentOf, toWireRefusal } from '../../translate.ts';
 import type { Run } from '../supervised-tasks.ts';
@@ -49,12 +51,12 @@ export function createTypedEvents({ bridge, gate, settings, deps }: TypedEventsD
     const action = { ...toAction(event, args), ...named };
     const held = type === 'confirmation' ? asker : { ...asker, timeout: { ...asker.timeout, hold: false } };
     const honoured = honouredBy(settings, asker.framework);
-    const takesArguments = APPLIED_HERE.has(type) || honoured.has('modify');
+    const takesArguments = APPLIED_HERE.has(type) || type === 'context_perception' || honoured.has('modify');
     const answered = await gate.askGate(event, held, { action, takesArguments });
     // The answers of these two only say when to come back, so they hold nothing to disobey.
     const gateDecision =
       type === 'idle' || type === 'rate_limit' ? answered.gateDecision : asHonoured(answered.gateDecision, honoured);
-    return { payload, ...answered, gateDecision };
+    return { payload, ...answered, gateDecision, rewrites: honoured.has('modify') };
   }
 
   return {
@@ -72,8 +74,10 @@ export function createTypedEvents({ bridge, gate, settings, deps }: TypedEventsD
     },
 
     async context_perception(event, asker) {
-      const { gateDecision, payload, run } = await typed('context_perception', event, asker);
-      if (gateDecision.verdict === 'modify') {
+      const { gateDecision, payload, run, rewrites } = await typed('context_perception', event, asker);
+      const added = additionsIn(gateDecision.arguments);
+      if (gateDecision.verdict === 'modify' && added === undefined) {
+        if (!rewrites) return toWireRefusal('context_perception', { ...gateDecision, verdict: 'block' });
         const hints = gateDecision.arguments?.scope_hints;
         return {
           decision: 'refine',
@@ -82,12 +86,14 @@ export function createTypedEvents({ bridge, gate, settings, deps }: TypedEventsD
           scope_hints: Array.isArray(hints) ? hints.map(String) : [gateDecision.reason],
         };
       }
-      if (gateDecision.verdict !== 'allow') return toWireRefusal('context_perception', gateDecision);
+      if (!passes(gateDecision)) return toWireRefusal('context_perception', gateDecision);
       const { context, target, constraints } = payload as { [key: string]: JsonObject };
       const query = [context?.query, context?.current_task, ...wordsIn(target)].filter((word) => word).join(' ');
       const limit = typeof constraints?.max_results === 'number' ? constraints.max_results : 10;
       const facts = await remember(run, query, { limit });
-      return { decision: 'allow', injected_context: { facts: facts.map(({ fact }) => fact) } };
+      const injected = isObject(added) ? (added as JsonObject) : {};
+      const all = [...facts.map(({ fact }) => fact), ...factsIn(injected.facts)];
+      return { decision: 'allow', injected_context: { ...injected, facts: all } };
     },
 
     async memory_recall(event, asker) {
@@ -96,7 +102,8 @@ export function createTypedEvents({ bridge, gate, settings, deps }: TypedEventsD
       const asked = { ...payload, ...gateDecision.arguments };
       const limit = Math.min(Number(asked.max_results) || 0, Number(payload.max_results));
       const facts = await remember(run, asText(asked.query), { limit, type: asText(asked.memory_type) });
-      return { decision: 'allow', injected_facts: facts.map(({ fact }) => fact) };
+      const all = [...facts.map(({ fact }) => fact), ...factsIn(additionsIn(gateDecision.arguments))];
+      return { decision: 'allow', injected_facts: all.slice(0, Math.max(limit, 0)) };
     },
 
     async planning(event, asker) {
@@ -118,9 +125,9 @@ export function createTypedEvents({ bridge, gate, settings, deps }: TypedEventsD
       const summary = { reasoning_type: payload.reasoning_type as Json, verdict: gateDecision.verdict };
       await gate.report(run, [{ event: 'agent.reasoning_summary', payload: summary }]);
       if (!passes(gateDecision)) return toWireRefusal('reasoning', gateDecision);
-      return gateDecision.verdict === 'modify'
-        ? { decision: 'allow', hints: [gateDecision.reason] }
-        : { decision: 'allow' };
+      if (gateDecision.verdict !== 'modify') return { decision: 'allow' };
+      const added = additionsIn(gateDecision.arguments);
+      return { decision: 'allow', hints: Array.isArray(added) ? added.map(asText) : [gateDecision.reason] };
     },
 
     async rate_limit(event, asker) {

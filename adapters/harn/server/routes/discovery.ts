@@ -47,7 +47,7 @@ export function discoveryRoutes(context: RouteContext): Pick<Routes, Ids> {
   }
 
   async function ready(): Promise<Reply> {
-    const { ok } = await health();
+    const ok = (await health()).ok && !deps.http.leaving;
     const body = { ok, status: ok ? 'ok' : 'unavailable', version: VERSION };
     return { status: ok ? 200 : 503, body };
   }

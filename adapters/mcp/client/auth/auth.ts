@@ -19,6 +19,8 @@ export interface UpstreamAuthDeps extends Pick<Deps, 'secret' | 'keep' | 'alone'
   readonly auth?: UpstreamAuth;
   /** Opens a sign-in page for a person, where one is present. */
   readonly visit?: OpenSignInPage;
+  /** What ends the state of a sign-in that waits in this process. */
+  readonly mark?: () => string;
 }
 
 /** The vault entry for the tokens of a sign-in, unless the configuration names another. */
@@ -95,7 +97,7 @@ export function signedIn(
   deps: UpstreamAuthDeps,
   keeping = keepingIn(keptAs(name, config), deps),
 ): SignIn {
-  const { secret, visit, log } = deps;
+  const { secret, visit, mark, log } = deps;
   const { client_id, client_secret, client_document, scope, issuers, redirect = REDIRECT } = config;
   return createSignIn({
     server,
@@ -107,6 +109,7 @@ export function signedIn(
     ...(client_document && { document: client_document }),
     ...(client_id && { client: { id: client_id, ...(client_secret && { secret: () => secret(client_secret) }) } }),
     ...(visit && { visit }),
+    ...(mark && { mark }),
     keeping,
   });
 }

@@ -120,7 +120,8 @@ function signingIn(
     log: deps.log,
     name,
     url,
-    signIn: (visit, redirect, keeping) => signedIn(name, url, { ...config, redirect }, { ...deps, visit }, keeping),
+    signIn: (visit, redirect, keeping) =>
+      signedIn(name, url, { ...config, redirect }, { ...deps, visit, mark: () => deps.http?.mark ?? '' }, keeping),
     async stored(caller) {
       const own = await keepingOf(caller).read();
       // The gateway registers itself once, not once for each caller. Of the common entry nothing else is used.

@@ -103,7 +103,7 @@ export function createSignInLinks(deps: SignInLinksDeps): SignInLinks {
   function made(caller: Caller, why: Refusal | undefined): Pending {
     const [oldest] = pending.keys();
     if (pending.size >= MOST_PENDING && oldest !== undefined) drop(oldest, 'there are too many sign-ins');
-    const id = randomBytes(18).toString('base64url');
+    const id = `${randomBytes(18).toString('base64url')}${http?.mark ?? ''}`;
     const one = { id, caller, expires: performance.now() + LIFETIME_MS, why, begun: undefined, tries: 0 };
     pending.set(id, one);
     return one;

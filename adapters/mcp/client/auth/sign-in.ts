@@ -46,6 +46,8 @@ export interface SignInOptions {
   readonly server: URL;
   /** Where the authorization server sends people back to. */
   readonly redirect: string;
+  /** What ends the state that they bring back: the sign-in waits in this process. */
+  readonly mark?: () => string;
   /** A registration made beforehand. */
   readonly client?: { readonly id: string; secret?(): Promise<string> };
   /** Where a document about us can be read, for servers that take that instead of a registration. */
@@ -65,7 +67,7 @@ const REREAD_MS = 5_000;
 export function createSignIn(options: SignInOptions): SignIn {
   const { server, redirect, client, scope, keeping, visit, advice, log } = options;
   let kept: Promise<Kept> | undefined;
-  let flow = freshFlow();
+  let flow = freshFlow(options.mark?.() ?? '');
   let asking: Promise<boolean> | undefined;
   /** Scopes that were requested because they were missing. Requesting them again would change nothing. */
   const widened = new Set<string>();
@@ -183,7 +185,7 @@ export function createSignIn(options: SignInOptions): SignIn {
 
   /** One request at a time: a refresh token is valid for one use, and a second request would use it again. */
   async function obtain(status: number, challenge: string | undefined): Promise<boolean> {
-    flow = freshFlow();
+    flow = freshFlow(options.mark?.() ?? '');
     const asked = await keeping.alone(async () => {
       if (await renewedElsewhere()) return undefined;
       return await ask(status, challenge);
@@ -271,8 +273,8 @@ interface Flow {
   found: OAuthDiscoveryState | undefined;
 }
 
-function freshFlow(): Flow {
-  return { state: randomUUID(), verifier: '', address: undefined, scope: undefined, found: undefined };
+function freshFlow(mark: string): Flow {
+  return { state: `${randomUUID()}${mark}`, verifier: '', address: undefined, scope: undefined, found: undefined };
 }
 
 /** A registration without redirect addresses is not ours to check. */

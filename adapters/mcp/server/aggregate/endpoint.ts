@@ -45,7 +45,7 @@ export function createAggregateEndpoint(parts: CommonParts): EndpointHandler {
   const { bridge, callTasks, deps } = parts;
   const work = createWork(bridge, callTasks, deps);
   const agentEndpoint = createAgentEndpoint(bridge, work);
-  const suspended = createSuspendedCalls(parts.settings.suspendMs);
+  const suspended = createSuspendedCalls(parts.settings.suspendMs, () => parts.deps.http?.mark ?? '');
   const refuse = createRefuse(bridge, callTasks);
   const sessions = createCommonSessions();
   /** Sessions that know that calls can be tasks. */

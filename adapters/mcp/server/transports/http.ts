@@ -7,8 +7,16 @@ import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import { CODES, META, MODERN, MODERN_STATUS, methodRow } from '../../../../mappings/mcp.ts';
-import { asFault, asText, Fault, isObject, type JsonObject, type Logger } from '../../../../src/index.ts';
-import { readJson } from '../../../../src/transport/http/body.ts';
+import {
+  asFault,
+  asText,
+  Fault,
+  type HttpHost,
+  isObject,
+  type JsonObject,
+  type Logger,
+} from '../../../../src/index.ts';
+import { parseJson, readBytes } from '../../../../src/transport/http/body.ts';
 import { timesSent } from '../../../../src/transport/http/headers.ts';
 import { isStrictId } from '../../../../src/transport/json-rpc/messages.ts';
 import { traceMembers, traceParentOf } from '../../../../src/transport/outbound/trace-context.ts';
@@ -44,13 +52,17 @@ export interface HttpHandlerOptions {
   readonly idleMs: number;
   readonly awayMs: number;
   readonly log: Logger;
+  /** What ends the names of sessions and states. */
+  readonly mark: () => string;
+  /** Hands the request on to the replica that holds the thing of this name. False: it is served here. */
+  readonly handOn: NonNullable<HttpHost['handOn']>;
   readonly ended: (sessionId: string) => void;
 }
 
 const DEPTH = 100;
 const VALUES = 200_000;
 
-export function createHttpHandler({ bodyLimit, ...options }: HttpHandlerOptions): HttpHandler {
+export function createHttpHandler({ bodyLimit, handOn, ...options }: HttpHandlerOptions): HttpHandler {
   const legacy = createLegacySessions(options);
 
   /** Returns a promise only where there is something to wait for. */
@@ -78,8 +90,10 @@ export function createHttpHandler({ bodyLimit, ...options }: HttpHandlerOptions)
 
   async function post(request: IncomingMessage, response: ServerResponse, who: LegacyClient): Promise<void> {
     let body: unknown;
+    let bytes: Buffer;
     try {
-      body = await readJson(request, { bytes: bodyLimit, depth: DEPTH, values: VALUES });
+      bytes = await readBytes(request, bodyLimit);
+      body = bytes.length === 0 ? undefined : parseJson(bytes, { depth: DEPTH, values: VALUES });
     } catch (thrown) {
       const { kind, message } = asFault(thrown);
       if (kind === 'payload_too_large') return refuse(response, 413, CODES.invalidRequest, message);
@@ -96,6 +110,9 @@ export function createHttpHandler({ bodyLimit, ...options }: HttpHandlerOptions)
     const frame = readFrame(body);
     if (!frame || isResponse(frame)) return refuse(response, 400, CODES.invalidRequest, 'Invalid Request');
     if (isNotice(frame)) return await noticed(frame, request, response, who);
+    // The call that waits for this answer is in one process.
+    const state = (frame as Request).params?.requestState;
+    if (typeof state === 'string' && (await handOn(state, request, response, bytes))) return;
     await serveModern(frame, request, response, who);
   }
 

@@ -62,11 +62,13 @@ export interface LegacyOptions {
   readonly idleMs: number;
   readonly awayMs: number;
   readonly log: Logger;
+  /** What ends the name of each session. */
+  readonly mark: () => string;
   /** A session is over. */
   readonly ended: (sessionId: string) => void;
 }
 
-export function createLegacySessions({ silenceMs, idleMs, awayMs, log, ended }: LegacyOptions): LegacySessions {
+export function createLegacySessions({ silenceMs, idleMs, awayMs, log, mark, ended }: LegacyOptions): LegacySessions {
   const sessions = new Map<string, Open>();
   const limit = createSessionLimit();
 
@@ -77,7 +79,7 @@ export function createLegacySessions({ silenceMs, idleMs, awayMs, log, ended }: 
       refuse(response, 429, -32000, `Too Many Requests: ${full}`);
       return undefined;
     }
-    const id = randomBytes(18).toString('base64url');
+    const id = `${randomBytes(18).toString('base64url')}${mark()}`;
     const streams = createStreams();
     const standalone = streams.open();
     const session = createLegacyClientSession({ id, actor, handler, standalone, log, home });

@@ -26,6 +26,8 @@ export interface SseSessionsOptions {
   /** The path prefix under which clients see our paths. */
   readonly prefix: () => string;
   readonly log: Logger;
+  /** What ends the name of each session. */
+  readonly mark: () => string;
   readonly ended: (sessionId: string) => void;
 }
 
@@ -49,12 +51,12 @@ interface Open {
 
 const LIMITS = { depth: 100, values: 200_000 };
 
-export function createSseSessions({ bodyLimit, prefix, log, ended }: SseSessionsOptions): SseSessions {
+export function createSseSessions({ bodyLimit, prefix, log, mark, ended }: SseSessionsOptions): SseSessions {
   const sessions = new Map<string, Open>();
   const streams = new Map<string, () => void>();
 
   function open(response: ServerResponse, who: LegacyClient, { at }: SsePath): void {
-    const id = randomBytes(18).toString('base64url');
+    const id = `${randomBytes(18).toString('base64url')}${mark()}`;
     const stream = openSse(response);
     const out: Out = {
       send(frame) {

@@ -18,6 +18,7 @@ export function sectionFrom(config: Config, options: AcpOptions): RelayConfig {
     ...section,
     ...(options.hideAlways !== undefined && { lasting_grants: options.hideAlways ? 'hide' : 'honour' }),
     ...(terminal && { blocked_terminal: terminal }),
+    ...(options.additions !== undefined && { additions: options.additions ? 'on' : 'off' }),
     ...(thoughts && { thoughts }),
     ...(options.mcp && { mcp: options.mcp.map((server) => serverOf(server, config)) }),
     ...(stall !== undefined && { timeouts: { ...section.timeouts, stall_ms: stall } }),

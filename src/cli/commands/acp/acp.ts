@@ -17,6 +17,7 @@ export interface AcpOptions extends CommonOptions {
   /** The agent's name in rules and the log. */
   readonly name?: string;
   readonly hideAlways?: boolean;
+  readonly additions?: boolean;
   readonly blockedTerminal?: string;
   readonly mcp?: readonly string[];
   readonly stall?: string;
@@ -25,12 +26,12 @@ export interface AcpOptions extends CommonOptions {
 
 export async function acp(command: readonly string[], options: AcpOptions): Promise<void> {
   // Editors let people log in by running this very command in a terminal; there is no protocol to relay there.
-  const env = await environmentFor(options);
+  const { env, additions } = await knownBefore(options);
   if (process.stdin.isTTY) return await inTerminal(command, env);
   // An editor that stops reading has gone; that ends the process in order instead of with an unhandled error.
   process.stdout.removeAllListeners('error');
   const child = await startChild({ command, env, onStderr: (line) => process.stderr.write(`${line}\n`) });
-  const link = openLink({ editor: { input: process.stdin, output: process.stdout }, agent: child });
+  const link = openLink({ editor: { input: process.stdin, output: process.stdout }, agent: child, additions });
   const ended = whenOver(link, child);
   const opening = import('./acp-runtime.ts').then(({ openRelay }) => openRelay(command, options, link));
   opening.catch(() => {});
@@ -50,14 +51,21 @@ export async function acp(command: readonly string[], options: AcpOptions): Prom
   }
 }
 
+interface KnownBefore {
+  readonly env: Record<string, string>;
+  /** The response to `initialize` passes before the relay is there. */
+  readonly additions: boolean;
+}
+
 /**
  * Variables of vaults are known once the configuration is read; without one there is only our own prefix to leave out.
  */
-async function environmentFor(options: AcpOptions): Promise<Record<string, string>> {
+async function knownBefore(options: AcpOptions): Promise<KnownBefore> {
   const configured = options.config || process.env.TOLLBRIDGE_CONFIG || existsSync(userPaths().file);
-  if (!configured) return environmentInFront([]);
+  if (!configured) return { env: environmentInFront([]), additions: options.additions ?? true };
   const { quietConfigFrom } = await import('../../context.ts');
-  return environmentInFront((await quietConfigFrom(options)).vaults);
+  const { vaults, relays } = await quietConfigFrom(options);
+  return { env: environmentInFront(vaults), additions: options.additions ?? relays.acp?.additions !== 'off' };
 }
 
 type Over = { readonly who: 'editor' | 'agent'; readonly why: string };

@@ -13,6 +13,8 @@ export function addAcp(program: Command): void {
     .option('--name <name>', 'name of the agent in rules and the log (default: its own name for itself)')
     .option('--hide-always', 'hide "always allow" options, after which the agent would no longer ask')
     .option('--no-hide-always', 'show them, even if the configuration hides them')
+    .option('--no-additions', 'add nothing to forwarded frames: sessions are restored by the agent alone')
+    .option('--additions', 'add what the relay can do, even if the configuration says otherwise')
     .option('--blocked-terminal <how>', 'answer to a blocked terminal request: exit126 or error')
     .option('--mcp <server...>', 'an MCP server to add to every session: a name under tools, an address, or a command')
     .option('--stall <duration>', 'stop the agent after this long without output in a turn: 10m, or off (default: 30m)')

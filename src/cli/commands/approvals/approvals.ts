@@ -7,7 +7,7 @@ import { detailsText } from '../../../inbox/question-text.ts';
 import { viewQuestion } from '../../../inbox/question-view.ts';
 import type { AskRecord, PendingAct } from '../../../model/asks.ts';
 import { asFault, Fault } from '../../../model/faults.ts';
-import type { JsonObject } from '../../../model/schema.ts';
+import type { Json, JsonObject } from '../../../model/schema.ts';
 import { asText } from '../../../model/values/as-text.ts';
 import { everyRow } from '../../../model/values/every-row.ts';
 import { isObject } from '../../../model/values/is-object.ts';
@@ -105,7 +105,12 @@ export async function answer(
   id: string,
   approved: boolean,
   reason: string | undefined,
-  options: CommonOptions & { readonly json?: boolean; readonly arguments?: string; readonly for?: string },
+  options: CommonOptions & {
+    readonly json?: boolean;
+    readonly value?: string;
+    readonly arguments?: string;
+    readonly for?: string;
+  },
 ): Promise<void> {
   const changed = options.arguments === undefined ? undefined : await readArguments(options.arguments);
   requirePerson((await configFrom(options)).dataDir, 'answering a question');
@@ -119,7 +124,7 @@ export async function answer(
       actor,
       body: {
         ask_id: ask.id,
-        approved,
+        ...(options.value === undefined ? { approved } : { value: valueFor(ask, options.value) }),
         ...(changed && { arguments: changed }),
         ...(reason && { reason }),
         ...(options.for !== undefined && { for: options.for }),
@@ -127,9 +132,23 @@ export async function answer(
     });
     const longer = options.for === undefined ? '' : ` (and ${asText(ask.action.tool)} for ${options.for})`;
     process.stdout.write(
-      options.json ? `${JSON.stringify(resource)}\n` : `${approved ? 'Approved' : 'Denied'}: ${ask.id}${longer}\n`,
+      options.json
+        ? `${JSON.stringify(resource)}\n`
+        : `${options.value === undefined ? (approved ? 'Approved' : 'Denied') : 'Answered'}: ${ask.id}${longer}\n`,
     );
   });
+}
+
+/** A text is taken as it is typed; anything else that the question asks for is JSON. */
+function valueFor({ kind, schema }: AskRecord, text: string): Json {
+  if (kind !== 'input') throw new Fault('invalid_request', 'this question wants a yes or a no, not a value');
+  const { type } = (schema ?? {}) as JsonObject;
+  if (type === undefined || type === 'string') return text;
+  try {
+    return parseStrict(text) as Json;
+  } catch (cause) {
+    throw new Fault('invalid_request', `--value: ${cause instanceof Error ? cause.message : 'not JSON'}`, { cause });
+  }
 }
 
 /** `{…}` or `@file`. Read strictly: of a repeated member the person could see one value and the tool get another. */
@@ -157,10 +176,10 @@ async function lines(ask: AskRecord, again: string, acts: OpenLog['acts']): Prom
   const view = viewQuestion(ask, act, systemClock.now());
   const details = detailsText(view).split('\n');
   if (trouble) details.push(`A yes is refused: ${brief(trouble, 300)}`);
-  const yes = ask.kind === 'approval' ? [`${again} approve ${ask.id}`] : [];
+  const yes = ask.kind === 'approval' ? `${again} approve ${ask.id}` : `${again} approve ${ask.id} --value "answer"`;
   return [
     `${shortId(ask.id)}  ${view.headline}`,
-    ...[...details, ...yes, `${again} deny ${ask.id} "reason"`].map((line) => `    ${line}`),
+    ...[...details, yes, `${again} deny ${ask.id} "reason"`].map((line) => `    ${line}`),
     '',
   ].join('\n');
 }

@@ -18,9 +18,13 @@ approve and deny. An answer is valid for exactly the act that was shown, once. W
     .action(run(async (options) => (await import('./approvals.ts')).listApprovals(options)));
   program
     .command('approve')
-    .description('approve one act')
+    .description('approve one act, or answer one question')
     .argument('<id>', 'id shown by "tollbridge approvals", or its last characters')
     .argument('[reason]', 'recorded with the answer')
+    .option(
+      '--value <value>',
+      'the answer to a question that wants a value: a text, or JSON where the question says so',
+    )
     .option('--arguments <json>', 'run with these arguments instead: a JSON object, or @FILE')
     .option('--for <time>', 'do not ask again about this tool: "session", or for a time such as 30m, 2h, 1d')
     .option('--json', 'the approval after the answer, as one JSON object')

@@ -2,8 +2,7 @@
  * `tollbridge mcp accept`: a person has looked at the tools of a server, and accepts them as they are now, all in one step. The
  * effects that the server states then count, and the definitions are the pinned ones. `tollbridge mcp changes`: what differs from them.
  */
-import { effectOf } from '../../../../adapters/mcp/index.ts';
-import { acceptedEffect, acceptedMetadata } from '../../../core/tools/accepted.ts';
+import { acceptedEffect } from '../../../core/tools/accepted.ts';
 import { createTools } from '../../../core/tools/catalog.ts';
 import { bodyOf, differences, type PinBody, pendingOf, pinId } from '../../../core/tools/pins.ts';
 import { Fault } from '../../../model/faults.ts';
@@ -13,6 +12,7 @@ import { everyRow } from '../../../model/values/every-row.ts';
 import type { Effect } from '../../../model/words.ts';
 import type { Bridge, Row } from '../../../ports/index.ts';
 import { comparableHash } from '../../../receipt/seal/canonical-json.ts';
+import { acceptedPin, statedEffect } from '../../../runtime/console/accepted-pin.ts';
 import { askYesOrNo } from '../../confirm.ts';
 import { type CommonOptions, configFrom, hasLog, localActor, open, withCoreRuntime } from '../../context.ts';
 import { trouble } from '../../output/error-output.ts';
@@ -89,8 +89,7 @@ function bodyOfPin({ name, description, input_schema, output_schema, version, so
 
 function candidate(server: string, body: PinBody, pins: readonly Pin[]): Candidate {
   const id = pinId(comparableHash, server, body.name);
-  const hints = (body.metadata.annotations ?? {}) as JsonObject;
-  return { id, body, effect: effectOf(hints), pin: pins.find((pin) => pin.id === id) };
+  return { id, body, effect: statedEffect(body), pin: pins.find((pin) => pin.id === id) };
 }
 
 function isNamed(tool: string, tools: readonly string[]): boolean {
@@ -129,11 +128,9 @@ async function confirmed(count: number): Promise<boolean> {
   return (await askYesOrNo(terminal, prompt, new AbortController().signal)) === 'yes';
 }
 
-async function pinned(bridge: Bridge, { id, body: whole, effect, pin }: Candidate): Promise<void> {
+async function pinned(bridge: Bridge, { id, body, pin }: Candidate): Promise<void> {
   const actor = localActor();
-  const { metadata: before, ...body } = whole;
-  const metadata = acceptedMetadata(before, effect, actor.id);
-  const about = { object: 'skill' as const, id, body, metadata };
+  const about = { object: 'skill' as const, id, ...acceptedPin(body, actor.id) };
   await bridge.submit(
     pin ? { kind: 'resource.update', actor, body: about } : { kind: 'resource.create', actor, body: about },
   );

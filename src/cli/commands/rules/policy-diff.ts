@@ -1,74 +1,105 @@
-/** `tollbridge policy diff <rules>`: recorded decisions, evaluated with other rules. Reads the log, writes nothing. */
-import { recordedDecisions } from '../../../core/events/recorded-decisions.ts';
-import { position, type Stream } from '../../../model/events.ts';
-import { readOnSnapshot } from '../../../policy/acts/match.ts';
-import { createCedarEngine } from '../../../policy/cedar/engine.ts';
-import { createPolicyChain } from '../../../policy/chain.ts';
-import { type Comparison, compareDecisions } from '../../../policy/compare.ts';
-import { createPersonaEngine } from '../../../policy/persona.ts';
-import { readAct } from '../../../runtime/read-act.ts';
+/**
+ * `tollbridge policy diff <rules>`: recorded decisions, evaluated with other rules. Reads the log, writes nothing. The log is read in
+ * parts of equal length, so that a long one occupies every core; differences are listed in the order of the log all the same.
+ */
+import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { type Cursor, eventId, position, type Stream } from '../../../model/events.ts';
+import type { Store } from '../../../ports/index.ts';
 import { type CommonOptions, lookInto } from '../../context.ts';
 import { findTask } from '../../find.ts';
 import { EXIT } from '../../output/exit-codes.ts';
 import { createProgress } from '../../output/progress.ts';
-import { brief, briefArguments, counted, eventNumber, shortId } from '../../output/terminal-text.ts';
+import { counted } from '../../output/terminal-text.ts';
 import { rulesFrom } from './policy.ts';
+import { comparePart, type Differences, type LogPart } from './policy-diff-part.ts';
+import { type DiffThread, startDiffThread } from './policy-diff-threads.ts';
 
 export interface PolicyDiffOptions extends CommonOptions {
   readonly task?: string;
   readonly json?: boolean;
 }
 
-const MARKS = { changed: '~', unknown: '?' } as const;
+/** Positions of the log in one part. */
+const PART = 5_000;
+/** From so many parts on, starting threads pays. */
+const MANY = 4;
+const MOST_THREADS = 8;
+const THREAD = fileURLToPath(new URL('./policy-diff-thread.js', import.meta.url));
 
 export async function policyDiff(file: string, options: PolicyDiffOptions): Promise<number> {
   const policies = await rulesFrom(file);
-  const chain = createPolicyChain({
-    engines: [createPersonaEngine(), createCedarEngine({ policies, read: readOnSnapshot(readAct) })],
-  });
-  return await lookInto(options, async ({ store }) => {
-    const stream: Stream = options.task ? { of: 'task', id: (await findTask(store, options.task)).id } : { of: 'all' };
-    const tip = await store.tip({ of: 'all' });
-    const progress = createProgress('asking the rules', tip ? (position(tip) ?? 0) : 0);
-    const counts = { same: 0, changed: 0, unknown: 0 };
-    const seen = { event_id: '' };
-    const recorded = async function* () {
-      for await (const one of recordedDecisions(store, { stream })) {
-        seen.event_id = one.event_id;
-        progress.at(position(one.event_id) ?? 0);
-        yield one;
+  return await lookInto(options, async ({ store, config }) => {
+    const task = options.task && (await findTask(store, options.task)).id;
+    const parts = task ? [{ stream: { of: 'task', id: task } } as const] : await partsOf(store);
+    const compareHere = comparePart(store, policies, options.json ?? false);
+    // There is no thread where the program runs from source.
+    const wanted = parts.length < MANY || !existsSync(THREAD) ? 0 : Math.min(availableParallelism(), MOST_THREADS);
+    const threads = Array.from({ length: wanted }, () =>
+      startDiffThread(THREAD, { location: config.store, rules: file, json: options.json ?? false }),
+    );
+    const progress = createProgress('asking the rules', parts.length);
+    const total = { same: 0, changed: 0, unknown: 0 };
+    try {
+      let done = 0;
+      for await (const { same, changed, unknown, text } of inOrder(parts, threads, compareHere)) {
+        total.same += same;
+        total.changed += changed;
+        total.unknown += unknown;
+        if (text) {
+          progress.end();
+          process.stdout.write(text);
+        }
+        done += 1;
+        progress.at(done);
       }
-    };
-    for await (const one of compareDecisions(recorded(), chain)) {
-      counts[one.kind] += 1;
-      if (one.kind === 'same') continue;
+    } finally {
       progress.end();
-      process.stdout.write(options.json ? asJson(seen.event_id, one) : asLine(seen.event_id, one, one.kind));
+      await Promise.all(threads.map((thread) => thread.close()));
     }
-    progress.end();
-    const total = counts.same + counts.changed + counts.unknown;
+    const { same, changed, unknown } = total;
+    const decisions = same + changed + unknown;
     process.stdout.write(
       options.json
-        ? `${JSON.stringify({ object: 'summary', decisions: total, ...counts, version: policies.version })}\n`
-        : `${counted(total, 'decision')} on record: ${counts.changed} would change, ${counts.unknown} unknown, ${counts.same} stay as they were\n`,
+        ? `${JSON.stringify({ object: 'summary', decisions, ...total, version: policies.version })}\n`
+        : `${counted(decisions, 'decision')} on record: ${changed} would change, ${unknown} unknown, ${same} stay as they were\n`,
     );
-    return counts.changed > 0 ? EXIT.no : EXIT.done;
+    return changed > 0 ? EXIT.no : EXIT.done;
   });
 }
 
-function asLine(event: string, { action, why = '' }: Comparison, kind: keyof typeof MARKS): string {
-  const args = briefArguments(action.arguments, 60);
-  const what = `${brief(action.tool ?? action.kind)}${args ? ` (${args})` : ''}`;
-  return `${MARKS[kind]} event ${eventNumber(event)}  ${shortId(action.task_id ?? '')}  ${what}  ${brief(inWords(why), 300)}\n`;
+/** The whole log, from its first event that is kept. */
+async function partsOf(store: Store): Promise<readonly LogPart[]> {
+  const stream: Stream = { of: 'all' };
+  const last = position((await store.tip(stream)) ?? '') ?? 0;
+  for await (const { id } of store.read({ stream, limit: 1 })) {
+    const first = (position(id) ?? 1) - 1;
+    return Array.from({ length: Math.ceil((last - first) / PART) }, (_, at): LogPart => {
+      const after: Cursor | undefined = at === 0 ? undefined : eventId(first + at * PART);
+      return { stream, ...(after && { after }), upTo: eventId(Math.min(last, first + (at + 1) * PART)) };
+    });
+  }
+  return [];
 }
 
-/** In the words rules are written in. */
-function inWords(why: string): string {
-  return why.replaceAll('escalate', 'ask');
-}
-
-function asJson(event_id: string, { action, before, after, kind, why }: Comparison): string {
-  const { id, task_id, tool, kind: action_kind, effect, target } = action;
-  const about = { id, task_id, kind: action_kind, tool, effect, target };
-  return `${JSON.stringify({ object: 'difference', kind, event_id, action: about, before, after, why })}\n`;
+/** Results in the order of the parts. Each thread has one part at a time, and at most as many results wait as there are threads. */
+async function* inOrder(
+  parts: readonly LogPart[],
+  threads: readonly DiffThread[],
+  compareHere: (part: LogPart) => Promise<Differences>,
+): AsyncGenerator<Differences> {
+  if (threads.length === 0) {
+    for (const part of parts) yield await compareHere(part);
+    return;
+  }
+  const underWay: Promise<Differences>[] = [];
+  for (const [at, part] of parts.entries()) {
+    if (at >= threads.length) yield await (underWay.shift() as Promise<Differences>);
+    const result = threads[at % threads.length]!.compare(part);
+    // Reported when its turn comes.
+    result.catch(() => {});
+    underWay.push(result);
+  }
+  for (const result of underWay) yield await result;
 }

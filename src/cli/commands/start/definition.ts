@@ -26,6 +26,7 @@ how to verify it and how verification fails after a change. Its files are in a n
     .description('serve all protocols on one port')
     .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
     .option('--port <number>', 'port to listen on (default: 4319)')
+    .option('--workers <number>', 'processes that share the port, or auto: one per processor (default: 1)')
     .option('--journal <file>', 'append one line for every effect of the demo tools')
     .option('--json', 'print one JSON object with the address and the token')
     .addHelpText(

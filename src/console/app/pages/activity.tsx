@@ -1,20 +1,18 @@
 /** Every act, decision and message as it happens. The filters are the address; a click on a row shows the whole event. */
-import type { ComponentChildren } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { call } from '../api.ts';
-import { type Feed, feed, useFeed } from '../feed.ts';
-import { type Choices, extend, extendChoices, FILTERS, type Filtered, type FilterName, wantedBy } from '../filters.ts';
+import { feed, useFeed } from '../feed.ts';
+import { countUpTo, extend, type Filtered, wantedBy } from '../filters.ts';
 import { go, Link, withQuery } from '../router.tsx';
-import type { EventRow, LogEvent } from '../rows.ts';
-import { Badge, Empty, Json, Line, Title, Trouble, timeOf, useKeys, useLoad } from '../ui.tsx';
-import { Virtual } from '../virtual.tsx';
-
-const GROUPS = ['act', 'decision', 'approval', 'message', 'task', 'proof', 'system'];
-const SELECTS: readonly FilterName[] = ['group', 'door', 'agent', 'tool', 'verdict', 'effect', 'person'];
+import type { EventRow } from '../rows.ts';
+import { Empty, Title, useKeys } from '../ui.tsx';
+import { EventDetail } from './activity/event-detail.tsx';
+import { EventList } from './activity/event-list.tsx';
+import { Filters } from './activity/filters.tsx';
 
 export function Activity({ query }: { readonly query: URLSearchParams }) {
   const live = useFeed();
-  const [paused, setPaused] = useState<number>();
+  /** The newest event when the list was paused: rows before it may still come, from further back. */
+  const [paused, setPaused] = useState<string>();
   const kept = useRef<Filtered | undefined>(undefined);
   const text = new URLSearchParams(query);
   text.delete('open');
@@ -22,7 +20,7 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
   const wanted = useMemo(() => wantedBy(query), [key]);
   kept.current = extend(kept.current, live, key, wanted);
   const { rows } = kept.current;
-  const count = Math.min(paused ?? rows.length, rows.length);
+  const count = paused === undefined ? rows.length : countUpTo(rows, paused);
   const open = query.get('open') ?? '';
   const show = (changes: Readonly<Record<string, string>>) => go(`/activity${withQuery(query, changes)}`, 'replace');
   const step = (by: number) => {
@@ -30,7 +28,7 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
     const next = rows[at < 0 ? count - 1 : Math.min(count - 1, Math.max(0, at - by))];
     if (next) show({ open: next.id });
   };
-  const pause = () => setPaused(paused === undefined ? rows.length : undefined);
+  const pause = () => setPaused(paused === undefined ? (live.rows.at(-1)?.id ?? '') : undefined);
   useKeys({ j: () => step(1), k: () => step(-1), p: pause, Escape: () => show({ open: '' }) });
 
   const behind = rows.length - count;
@@ -65,7 +63,11 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
             count={count}
             at={(index) => rows[count - 1 - index] as EventRow}
             label="Events, newest first"
-            growsOnTop={`${live.epoch} ${key}`}
+            growsOnTop={{
+              list: key,
+              first: rows[count - 1]?.id,
+              above: (id) => count - countUpTo(rows, id),
+            }}
             open={open}
             show={(id) => show({ open: id })}
           />
@@ -76,253 +78,8 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
   );
 }
 
-interface EventListProps {
-  readonly count: number;
-  /** The row at this place, counted from the top. */
-  readonly at: (index: number) => EventRow;
-  readonly label: string;
-  readonly growsOnTop?: string;
-  /** Id of the event that is shown beside the list; empty for none. */
-  readonly open: string;
-  readonly show: (id: string) => void;
-}
-
-export function EventList({ count, at, label, growsOnTop, open, show }: EventListProps) {
-  return (
-    <Virtual
-      count={count}
-      label={label}
-      growsOnTop={growsOnTop}
-      row={(index, style) => {
-        const row = at(index);
-        return (
-          <ActivityRow key={row.id} row={row} style={style} selected={row.id === open} open={() => show(row.id)} />
-        );
-      }}
-    />
-  );
-}
-
-interface RowProps {
-  readonly row: EventRow;
-  readonly style: { readonly top: string };
-  readonly selected: boolean;
-  readonly open: () => void;
-}
-
-function ActivityRow({ row, style, selected, open }: RowProps) {
-  return (
-    <button type="button" class={`row ${selected ? 'selected' : ''}`} style={style} onClick={open} data-id={row.id}>
-      <span class="time">{timeOf(row.at)}</span>
-      <span>
-        <Badge tone={row.tone}>{row.word}</Badge>
-      </span>
-      <span class="optional">
-        <Line text={row.agent || row.person} />
-      </span>
-      <span class="optional soft">
-        <Line text={row.door || row.server} />
-      </span>
-      <span>{row.text}</span>
-      <span class="optional soft">
-        <Line text={row.rule} />
-      </span>
-    </button>
-  );
-}
-
-interface FiltersProps {
-  readonly query: URLSearchParams;
-  readonly live: Feed;
-  readonly show: (changes: Readonly<Record<string, string>>) => void;
-}
-
-function Filters({ query, live, show }: FiltersProps) {
-  const kept = useRef<Choices | undefined>(undefined);
-  kept.current = extendChoices(kept.current, live, SELECTS);
-  const choices = (name: FilterName) => [...(kept.current?.found.get(name) ?? [])].sort();
-  const others = FILTERS.filter((name) => !SELECTS.includes(name) && query.get(name));
-  return (
-    <search class="filters">
-      <input
-        class="wide-filter"
-        type="search"
-        aria-label="Text"
-        placeholder="Text"
-        value={query.get('text') ?? ''}
-        onInput={(event) => show({ text: event.currentTarget.value })}
-      />
-      {SELECTS.map((name) => (
-        <select
-          key={name}
-          class={name === 'group' || name === 'verdict' ? '' : 'extra'}
-          aria-label={LABELS[name] ?? name}
-          value={query.get(name) ?? ''}
-          onChange={(event) => show({ [name]: event.currentTarget.value })}
-        >
-          <option value="">{LABELS[name] ?? name}</option>
-          {withCurrent(name === 'group' ? GROUPS : choices(name), query.get(name)).map((value) => (
-            <option key={value} value={value}>
-              {value}
-            </option>
-          ))}
-        </select>
-      ))}
-      {others.map((name) => (
-        <button key={name} type="button" onClick={() => show({ [name]: '' })}>
-          {name}: <Line text={(query.get(name) ?? '').slice(-24)} /> ✕
-        </button>
-      ))}
-      {[...query.keys()].some((name) => name !== 'open') && <Link to="/activity">Clear</Link>}
-    </search>
-  );
-}
-
-const LABELS: Readonly<Record<string, string>> = {
-  group: 'Kind',
-  door: 'Door',
-  agent: 'Agent',
-  tool: 'Tool',
-  verdict: 'Decision',
-  effect: 'Effect',
-  person: 'Person',
-};
-
-function withCurrent(values: readonly string[], current: string | null): readonly string[] {
-  return current && !values.includes(current) ? [current, ...values] : values;
-}
-
 /** The door of the work that this event belongs to. */
 function doorOf(rows: readonly EventRow[], id: string): string {
   const task = rows.find((row) => row.id === id)?.task;
   return (task && rows.find((row) => row.task === task && row.door)?.door) || '';
-}
-
-/** What a translation could not carry, as the event says it. */
-function Loss({ event }: { readonly event: LogEvent }) {
-  const { loss } = event as { readonly loss?: unknown };
-  const lost = [loss, event.metadata?.loss, event.payload.loss, event.payload.not_reported].flatMap((found) =>
-    Array.isArray(found) ? (found as readonly unknown[]) : found === undefined || found === null ? [] : [found],
-  );
-  if (lost.length === 0) return null;
-  return (
-    <section class="loss" aria-label="What the translation could not carry">
-      <h3>What the translation could not carry</h3>
-      <ul>
-        {lost.slice(0, 100).map((one, at) => (
-          <li key={String(at)}>
-            <Line text={typeof one === 'string' ? one : (JSON.stringify(one) ?? '')} />
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
-interface Rendered {
-  readonly protocol: string;
-  readonly frames: readonly object[];
-  readonly left_out: string | null;
-}
-
-/** The event as it came in beside the frames that it leaves as, at the door of one protocol. */
-function Frames({
-  id,
-  door,
-  children,
-}: {
-  readonly id: string;
-  readonly door: string;
-  readonly children: ComponentChildren;
-}) {
-  const { value, error } = useLoad(
-    () => call<{ data: readonly Rendered[] }>(`/console/api/events/${id}/frames`),
-    `frames ${id}`,
-  );
-  const [chosen, setChosen] = useState('');
-  const all = value?.data ?? [];
-  const shown =
-    all.find(({ protocol }) => protocol === (chosen || door)) ?? all.find(({ frames }) => frames.length > 0);
-  return (
-    <div class="side">
-      <div>{children}</div>
-      <div>
-        <h3>
-          As it leaves at the door{' '}
-          <select
-            aria-label="Door"
-            value={shown?.protocol ?? ''}
-            onChange={(event) => setChosen(event.currentTarget.value)}
-          >
-            {all.map(({ protocol, frames }) => (
-              <option key={protocol} value={protocol}>
-                {`${protocol} (${frames.length})`}
-              </option>
-            ))}
-          </select>
-        </h3>
-        <Trouble thrown={error} />
-        {shown?.frames.map((frame, at) => (
-          <Json key={String(at)} value={frame} />
-        ))}
-        {shown?.left_out && (
-          <p class="soft">
-            No frame: <Line text={shown.left_out} />
-          </p>
-        )}
-        <p class="soft">Rendered now from the log, by the code of that door: frames that left are not kept.</p>
-      </div>
-    </div>
-  );
-}
-
-export function EventDetail({
-  id,
-  close,
-  door = '',
-}: {
-  readonly id: string;
-  readonly close: () => void;
-  /** The door that the work came through. */
-  readonly door?: string;
-}) {
-  const { value, error } = useLoad(() => call<LogEvent>(`/console/api/events/${id}`), id);
-  const { ext, payload, ...envelope } = value ?? { payload: {} };
-  return (
-    <aside class="card detail" aria-label="The event">
-      <header>
-        <h2>
-          <Line text={value?.event ?? id} />
-        </h2>
-        <button type="button" class="quiet" onClick={close} aria-label="Close">
-          ✕
-        </button>
-      </header>
-      <Trouble thrown={error} />
-      {value && (
-        <>
-          <p class="context">
-            {value.session_id && <Link to={`/sessions/${value.session_id}`}>session</Link>}
-            {value.session_id && <Link to={`/activity?session=${value.session_id}`}>rows of this session</Link>}
-            {value.task_id && <Link to={`/proof?task=${value.task_id}`}>receipts of this task</Link>}
-          </p>
-          <Loss event={value} />
-          <Frames id={id} door={door}>
-            <h3>As it came in</h3>
-            <Json value={payload} />
-            {ext ? (
-              <>
-                <p class="soft">Members of the frame that the log's own words have no place for:</p>
-                <Json value={ext} />
-              </>
-            ) : (
-              <p class="soft">The log's own words hold all of it.</p>
-            )}
-          </Frames>
-          <h3>Envelope</h3>
-          <Json value={envelope} />
-        </>
-      )}
-    </aside>
-  );
 }

@@ -37,16 +37,22 @@ export function MapPage() {
     note: `${counts.get(`door ${name}`) ?? 0} in the last minute`,
     to: `/activity?door=${name}`,
   }));
+  const noted = (protocol: string, key: string) => `${protocol} · ${counts.get(key) ?? 0} / min`;
   const protocolOf = (name: string) => value.parts.find((part) => part.name === name)?.protocol ?? 'built in';
   const servers = [...new Set((tools.value ?? []).flatMap(({ server }) => server ?? []))];
   const backends: Node[] = [
     ...value.agents.map(({ name }) => ({
       key: `agent ${name}`,
       name: `agent ${name}`,
-      note: protocolOf(name),
+      note: noted(protocolOf(name), `agent ${name}`),
       to: `/activity?text=${encodeURIComponent(name)}`,
     })),
-    ...servers.map((name) => ({ key: `tools ${name}`, name: `tools ${name}`, note: protocolOf(name), to: '/catalog' })),
+    ...servers.map((name) => ({
+      key: `tools ${name}`,
+      name: `tools ${name}`,
+      note: noted(protocolOf(name), `tools ${name}`),
+      to: '/catalog',
+    })),
     ...value.parts
       .filter(({ kind }) => kind === 'harness')
       .map(({ name, protocol }) => ({ key: `harness ${name}`, name: `harness ${name}`, note: protocol, to: '/rules' })),
@@ -58,7 +64,7 @@ export function MapPage() {
     `M${from} ${at} C ${(from + to) / 2} ${at}, ${(from + to) / 2} ${middle}, ${to} ${middle}`;
   return (
     <div class="page">
-      <Title note="lines move where something passed in the last minute">Map</Title>
+      <Title note="a line moves where something passed in the last minute">Map</Title>
       <div class="card table-wrap" tabIndex={0}>
         <svg class="map" viewBox={`0 0 ${WIDTH} ${height}`}>
           <title>Doors, the gate, and backends</title>

@@ -49,6 +49,8 @@ export interface Batch {
   readonly left: Left;
   readonly tip: Tip;
   readonly empty: boolean;
+  /** The length of the events' bodies. */
+  readonly chars: number;
 }
 interface Left {
   readonly rows: Overlay;
@@ -282,6 +284,11 @@ export function createBatches({ lookups, rows, words, projector }: BatchDeps): B
       left: { rows: seen, receipts: sealer, answers },
       get tip() {
         return events.length > 0 ? { position: first + events.length - 1, at: now } : tip;
+      },
+      get chars() {
+        let chars = 0;
+        for (let at = 4; at < values.length; at += 5) chars += (values[at] as string).length;
+        return chars;
       },
       get empty() {
         return events.length === 0 && !seen.changed && !sealer.sealed && answers.size === 0;

@@ -2,13 +2,14 @@
  * Delivers past events, then live ones, to any number of followers. An event costs the followers of its own streams and no other.
  * Events appended by other processes are found by polling the database's version, only while there are live followers.
  */
-import type { CoreEvent, Cursor, Stream } from '../../../model/events.ts';
+import { type CoreEvent, type Cursor, position, type Stream } from '../../../model/events.ts';
 import type { Database } from '../database.ts';
 import type { StoredLog } from '../packing/stored-log.ts';
 import type { Wait } from '../wait.ts';
 import { createAudience } from './audience.ts';
 import { createFollower, type Follower } from './follower.ts';
 import type { RangeReader } from './ranges.ts';
+import { createRecentEvents } from './recent-events.ts';
 
 export interface Following {
   /** `after`: exclusive; undefined is the beginning, `now` the moment of this call. `kinds`: events of other kinds are skipped. */
@@ -18,8 +19,10 @@ export interface Following {
     signal: AbortSignal,
     kinds?: readonly string[],
   ): AsyncIterableIterator<CoreEvent>;
-  /** A batch of ours reached the disk: contiguous, its first event at `first`. */
-  publish(first: number, events: readonly CoreEvent[]): void;
+  /** A batch of ours reached the disk: contiguous, its first event at `first`; `chars` approximates its size. */
+  publish(first: number, events: readonly CoreEvent[], chars: number): void;
+  /** Events were pruned, so those that were just written may be among them. */
+  forget(): void;
   close(): void;
 }
 export interface FollowingDeps {
@@ -37,6 +40,7 @@ export function createFollowing(deps: FollowingDeps): Following {
   const { errors } = database;
   const live = createAudience();
   const everyone = new Set<Follower>();
+  const recentEvents = createRecentEvents();
   let liveCount = 0;
   /** Every event up to here was handed to the live followers. Meaningless while there are none. */
   let published = 0;
@@ -123,7 +127,9 @@ export function createFollowing(deps: FollowingDeps): Following {
   }
 
   function startOf(stream: Stream, after: Cursor | 'now' | undefined): Wait<number> {
-    return after === 'now' ? now() : reading.start(stream, after);
+    if (after === 'now') return now();
+    const at = after === undefined ? undefined : position(after);
+    return at !== undefined && recentEvents.holds(at) ? at : reading.start(stream, after);
   }
 
   /** Follows nothing, but a cursor that is not in this log is an error all the same: doors ask in this way whether it is. */
@@ -162,6 +168,7 @@ export function createFollowing(deps: FollowingDeps): Following {
         errors,
         last: log.last,
         pagesAfter: (at) => reading.pages(stream, at, kinds),
+        recentAfter: (at) => recentEvents.after(stream, at),
         goLive: (self, upTo) => goLive(stream, self, upTo),
         leave: (self) => leave(stream, self),
         ended: (self) => everyone.delete(self),
@@ -169,14 +176,16 @@ export function createFollowing(deps: FollowingDeps): Following {
       everyone.add(follower);
       return follower.events;
     },
-    publish(first, events) {
+    publish(first, events, chars) {
       newest = first + events.length - 1;
+      recentEvents.add(first, events, chars);
       for (const start of starting) start.before = Math.min(start.before, first - 1);
       if (liveCount === 0) return;
       // Other processes may have written between our last batch and this one; their events come first.
       if (pulling || published !== first - 1) return void pull();
       for (const [at, event] of events.entries()) hand(event, first + at);
     },
+    forget: recentEvents.clear,
     close() {
       for (const follower of [...everyone]) follower.end();
     },

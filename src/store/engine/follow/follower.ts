@@ -22,6 +22,8 @@ export interface FollowerDeps {
   /** Only events of these kinds are delivered; undefined: all of them. */
   readonly kinds: readonly string[] | undefined;
   pagesAfter(at: number): Pages;
+  /** The events of its stream behind this position, and up to where, if all of them were written just now. */
+  recentAfter(at: number): { readonly events: readonly CoreEvent[]; readonly upTo: number } | undefined;
   /** The last position of the log at this moment. */
   last(): Wait<number>;
   /** All events up to `upTo` have been read: later ones are to be handed over. False: there are more to read already. */
@@ -121,6 +123,10 @@ export function createFollower(deps: FollowerDeps): Follower {
   function serve(): void {
     answer();
     if (looks.length === 0 || live || soon || reading) return;
+    if (!pages && takeRecent()) {
+      answer();
+      return;
+    }
     // A turn of the event loop between pages, so that reading a long past does not block the process.
     soon = setImmediate(readOn);
   }
@@ -133,11 +139,20 @@ export function createFollower(deps: FollowerDeps): Follower {
     }
   }
 
-  function goLive(upTo: number): void {
+  function goLive(upTo: number): boolean {
     live = deps.goLive(follower, upTo);
-    if (!live) return;
+    if (!live) return false;
     reached = upTo;
     pages = undefined;
+    return true;
+  }
+
+  /** True when nothing had to be read: what was written since is queued, and later events are handed over. */
+  function takeRecent(): boolean {
+    const recent = deps.recentAfter(reached);
+    if (!recent || !goLive(recent.upTo)) return false;
+    for (const event of recent.events) if (!kinds || kinds.includes(event.event)) queue.push(event);
+    return true;
   }
 
   async function readOn(): Promise<void> {

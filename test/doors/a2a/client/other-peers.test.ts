@@ -8,6 +8,7 @@ import { a2aBackend } from '../../../../adapters/a2a/client/backend.ts';
 import type { A2aBackendConfig } from '../../../../adapters/a2a/client/config.ts';
 import { createMetrics } from '../../../../adapters/harn/server/metrics.ts';
 import { cardFor, openOldPeer, openRawPeer, openSdkPeer } from '../../../support/a2a/peers.ts';
+import { openEditor } from '../../../support/acp/client.ts';
 import { of, openTestGateway, says, states } from '../../../support/gateway/test-gateway.ts';
 
 const FAST = { poll_ms: 5, silence_ms: 500, cancel_ms: 500 };
@@ -249,6 +250,22 @@ describe('what they say', () => {
       expect(ends.map(({ event, payload }) => [event, payload.name])).toEqual(
         approved ? [['tool.completed', 'pay']] : [],
       );
+    });
+
+    test('an editor that is asked sees the call, and after its yes the call as completed', async () => {
+      const peer = await openRawPeer({
+        SendStreamingMessage: [{ stream: [{ task: asks }] }, { stream: [{ task: done }] }],
+        GetTask: [{ result: asks }],
+      });
+      const { at } = await runtime(peer.url);
+      const editor = await openEditor(at);
+      const turn = editor.prompt(await editor.session('/w'), 'pay seven');
+      const question = await editor.next(({ method }) => method === 'session/request_permission');
+      expect(question.params.toolCall).toMatchObject({ name: 'pay', rawInput: { sum: 7 } });
+      editor.answer(question.id, { outcome: { outcome: 'selected', optionId: 'approve' } });
+      expect((await turn).stopReason).toBe('end_turn');
+      const states = editor.updates().flatMap(({ toolCallId, status: state }) => (toolCallId && state ? [state] : []));
+      expect([states.at(-1), states.includes('failed')]).toEqual(['completed', false]);
     });
   });
 

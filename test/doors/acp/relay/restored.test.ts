@@ -1,5 +1,5 @@
 /** Sessions that are loaded and resumed at agents that cannot do that: the log has what they have forgotten. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../../src/model/schema.ts';
 import { CWD, OPTIONS, openStage, picks, type Stage, text, update } from '../../../support/acp/relay.ts';
 
@@ -107,4 +107,51 @@ test('every agent can load and resume, as far as the editor knows; a session nob
     sessionCapabilities: { resume: {} },
   });
   expect((await stage.editor.ask('session/load', again('nobodys'))).error).toMatchObject({ code: -32002 });
+});
+
+describe('without additions', () => {
+  const WRITES = '[{ id: edits, when: { effect: write }, then: block, say: no edits today }]';
+  /** An agent that passes no error on to its model; its person is asked nothing, a rule says no. */
+  async function refusedOnce(additions: boolean) {
+    const stage = await openStage({ rules: WRITES, relay: { additions } });
+    await stage.greeted();
+    stage.agent.on('session/prompt', async () => {
+      const toolCall = { toolCallId: 't1', title: 'Edit a.ts', kind: 'edit', rawInput: { path: 'a.ts' } };
+      await stage.agent.ask('session/request_permission', { sessionId: 's1', toolCall, options: OPTIONS });
+      return END;
+    });
+    await stage.prompt('one');
+    stage.agent.on('session/prompt', () => END);
+    // Spelled as no encoder of ours would.
+    const line =
+      '{"method" : "session/prompt","jsonrpc":"2.0","id":77.0,"params":{"prompt":[{"text":"two","type":"text"}],"sessionId":"s1"}}';
+    stage.editor.raw(`${line}\n`);
+    await stage.editor.received(({ id, method }) => id === 77 && method === undefined);
+    return { got: stage.agent.lines.at(-1), line };
+  }
+
+  test('a prompt arrives as it left, also after a refusal that the agent was not told the reason of', async () => {
+    const { got, line } = await refusedOnce(false);
+    expect(got).toBe(line);
+    expect((await refusedOnce(true)).got).toContain('no edits today');
+  });
+
+  test('the response to initialize arrives as it left', async () => {
+    const stage = await openStage({ relay: { additions: false } });
+    const line = '{"id" : 5, "jsonrpc":"2.0","result":{"protocolVersion":1,"agentCapabilities":{ }}}';
+    stage.agent.on('initialize', () => void stage.agent.raw(`${line}\n`));
+    await stage.editor.ask('initialize', { protocolVersion: 1 }, 5);
+    expect(stage.editor.lines.at(-1)).toBe(line);
+  });
+
+  test('sessions are the agent’s to restore: it is asked, whatever it said it can, and its error is the editor’s', async () => {
+    const stage = await openStage({ relay: { additions: false } });
+    await stage.greeted();
+    stage.agent.on('session/prompt', () => END);
+    await stage.prompt('one');
+    const error = { code: -32601, message: 'Method not found' };
+    stage.agent.on('session/load', (_, { id }) => void stage.agent.say({ id, error }));
+    expect((await stage.editor.ask('session/load', again('s1'))).error).toEqual(error);
+    expect(stage.agent.frames.filter(({ method }) => method === 'session/new')).toHaveLength(1);
+  });
 });

@@ -32,6 +32,7 @@ relays:
   acp:
     lasting_grants: hide
     blocked_terminal: error
+    additions: off
     thoughts: summary
     mcp:
       - { name: gateway, url: "http://127.0.0.1:4319/mcp", token: agent-key }
@@ -54,6 +55,7 @@ test('with nothing said', async () => {
   expect(await settings('')).toEqual({
     standingGrants: 'honour',
     blockedTerminal: 'exit126',
+    additions: true,
     thoughts: 'show',
     mcpServers: [],
     stallMs: 1_800_000,
@@ -65,6 +67,7 @@ test('as the configuration says', async () => {
   expect(await settings(ALL)).toEqual({
     standingGrants: 'hide',
     blockedTerminal: 'error',
+    additions: false,
     thoughts: 'summary',
     mcpServers: [GATEWAY, { name: 'own', command: 'my-server', args: ['--here'], env: session }],
     stallMs: 60_000,
@@ -73,11 +76,12 @@ test('as the configuration says', async () => {
 });
 
 test('what the command line says wins', async () => {
-  const flags = { hideAlways: false, blockedTerminal: 'exit126', thoughts: 'drop', stall: '10m' };
+  const flags = { hideAlways: false, additions: true, blockedTerminal: 'exit126', thoughts: 'drop', stall: '10m' };
   expect(await settings(ALL, { ...flags, mcp: ['http://127.0.0.1:1/mcp', 'other-server --x', 'files'] })).toMatchObject(
     {
       standingGrants: 'honour',
       blockedTerminal: 'exit126',
+      additions: true,
       thoughts: 'drop',
       stallMs: 600_000,
       mcpServers: [

@@ -2,7 +2,7 @@
  * Limits the size of a result. A larger result is not recorded, shown or passed on: redacting and encoding it would block every
  * other request. It is measured only up to the limit.
  */
-import type { ToolResult } from '../../model/actions.ts';
+import type { ToolResult } from '../../../model/actions.ts';
 
 export interface ResultLimits {
   /** Characters of all strings and member names together. */

@@ -1,13 +1,13 @@
 /**
  * One call id, one act: a second request for the same call waits for its result; another call under the same id is refused.
  */
-import type { Decision } from '../../model/actions.ts';
-import type { ProposedAction } from '../../model/commands.ts';
-import { Fault } from '../../model/faults.ts';
-import type { Task } from '../../model/resources.ts';
-import { anySignal } from '../../model/values/signals.ts';
-import type { ActResult, Unit } from '../../ports/index.ts';
-import { type Context, earlier } from '../context.ts';
+import type { Decision } from '../../../model/actions.ts';
+import type { ProposedAction } from '../../../model/commands.ts';
+import { Fault } from '../../../model/faults.ts';
+import type { Task } from '../../../model/resources.ts';
+import { anySignal } from '../../../model/values/signals.ts';
+import type { ActResult, Unit } from '../../../ports/index.ts';
+import { type Context, earlier } from '../../context.ts';
 
 export function createCallIds(deps: Pick<Context, 'store' | 'log' | 'hash'>) {
   function claim(task: Task, { tool_call_id, changes: _, ...call }: ProposedAction): Pick<Unit, 'idempotency'> {

@@ -1,0 +1,44 @@
+/** One line of the queue of approvals. */
+import { Link } from '../../router.tsx';
+import { bag, str } from '../../rows.ts';
+import { Badge, duration, Line, useNow } from '../../ui.tsx';
+import type { Waiting } from '../../waiting.ts';
+
+export function Entry({ one, current }: { readonly one: Waiting; readonly current: boolean }) {
+  const now = useNow(5000);
+  const { tool, kind, actor, effect, target } = one.action;
+  return (
+    <Link to={`/approvals/${one.id}`} class="entry" current={current}>
+      <span class="entry-what">
+        <b>
+          <Line text={str(tool) || str(kind) || 'A question'} />
+        </b>{' '}
+        <Line text={(str(target) || argumentsText(one.action.arguments)).slice(0, 120)} />
+      </span>
+      <span class="entry-who">
+        <Line text={str(actor)} /> {str(effect) && <Badge tone={toneOf(str(effect))}>{str(effect)}</Badge>}
+      </span>
+      <span class="entry-time">{timeLeft(one.expires_at, now)}</span>
+    </Link>
+  );
+}
+
+export function toneOf(effect: string): string {
+  return effect === 'read' || effect === 'none'
+    ? 'good'
+    : effect === 'delete' || effect === 'pay' || effect === 'unknown'
+      ? 'bad'
+      : 'warn';
+}
+
+export function timeLeft(expires: string, now: number): string {
+  const left = Date.parse(expires) - now;
+  return left <= 0 ? 'time is up' : `${duration(left)} left`;
+}
+
+/** The values of the arguments: the card has them whole, with their names. */
+function argumentsText(given: unknown): string {
+  return Object.values(bag(given))
+    .map((value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')))
+    .join(' · ');
+}

@@ -1,0 +1,94 @@
+/** Every page of the console with real traffic from all six protocols: shown, without a serious issue, in light, dark and on a phone. */
+import { expect, test } from 'vitest';
+import { openConsole, seriousIssues } from '../support/console/console.ts';
+import { PROTOCOLS, raiseOnAll, waitingCount } from '../support/console/traffic.ts';
+
+/** A folder that gets a picture of each page. */
+const SCREENS = process.env.SCREENSHOTS;
+const WIDE = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 780 };
+const CONFIGURATION = `demo: true
+quotas: { monthly: { limits: { tool_calls: 500, usd: 20 } } }
+`;
+
+test('every page shows the traffic of all six protocols, without a serious issue, in light, dark and on a phone', async () => {
+  const at = await openConsole(CONFIGURATION);
+  const ended = (id: string) =>
+    expect
+      .poll(async () => (await at.call('GET', `/v1/tasks/${id}`)).body.status, { timeout: 20_000 })
+      .toMatch(/COMPLETED|FAILED/);
+  const page = await at.page(WIDE);
+  const task = await at.work('read plan then artifact');
+  await ended(task);
+  await raiseOnAll(at);
+  await page.locator('.number', { hasText: 'approvals pending' }).locator('b', { hasText: '6' }).waitFor();
+  expect(await waitingCount(at)).toBe(6);
+  await at.key('approver', 'paula');
+  const { session_id: session } = (await at.call('GET', `/v1/tasks/${task}`)).body;
+  const receipts = await at.call('GET', `/v1/receipts?task_id=${task}`);
+  const replay = await at.call('POST', `/v1/tasks/${task}/replay`, { mode: 'exact' });
+  await ended(replay.body.id);
+
+  /** As a link in the page does; that each address opens by itself is tested page by page. */
+  const go = async (path: string, text: string | RegExp) => {
+    await page.evaluate(`history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new Event('popstate'))`);
+    await page.locator('#page').getByText(text).first().waitFor();
+  };
+  const look = async (colorScheme: 'light' | 'dark', size: { width: number; height: number }) => {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(size);
+    await page.evaluate('new Promise(requestAnimationFrame)');
+  };
+  const show = async (path: string, text: string | RegExp, name?: string) => {
+    const picture = async (as: string) =>
+      SCREENS && name && (await page.screenshot({ path: `${SCREENS}/${name}-${as}.png` }));
+    await go(path, text);
+    expect([path, 'light', await seriousIssues(page)]).toEqual([path, 'light', []]);
+    await picture('light');
+    await look('dark', WIDE);
+    await picture('dark');
+    await look('light', PHONE);
+    await picture('phone');
+    await look('dark', PHONE);
+    expect([path, 'dark phone', await seriousIssues(page)]).toEqual([path, 'dark phone', []]);
+    const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
+    expect([path, wide]).toEqual([path, PHONE.width]);
+    await look('light', WIDE);
+  };
+
+  await page.locator('.health', { hasText: 'signing key' }).getByText('well').nth(1).waitFor();
+  await page.getByText('tool_calls: 0 of 500').waitFor();
+  await show('/', 'Health', 'overview');
+  await show('/approvals', 'Arguments', 'approvals');
+  for (const protocol of PROTOCOLS) {
+    await page.locator('.queue', { hasText: `${protocol}@example.org` }).waitFor();
+  }
+  await show('/activity', 'completed', 'activity');
+  for (const protocol of PROTOCOLS) {
+    await go(`/activity?text=${protocol}%40example.org`, `${protocol}@example.org`);
+  }
+  await show('/sessions', session);
+  await show(`/sessions/${session}`, 'read_note', 'session');
+  await show(`/sessions/${session}?view=conversation`, 'read plan then artifact');
+  await show(`/sessions/${session}?view=files`, 'report.patch');
+  await page.locator('.diff .added').first().waitFor();
+  await show(`/sessions/${session}?view=cost`, 'Tokens in');
+  const { data } = (await at.call('GET', `/v1/tasks/${task}/events?limit=200`)).body;
+  const completed = data.find(({ event }: { event: string }) => event === 'tool.completed').id;
+  await show(`/sessions/${session}?view=events&open=${completed}`, 'As it leaves at the door', 'frames');
+  await page.locator('.detail').getByLabel('Door').selectOption('mcp');
+  await page.locator('.detail pre', { hasText: 'structuredContent' }).waitFor();
+  await show('/proof', 'Export and witnesses');
+  await show(`/proof/${receipts.body.data[0].id}`, 'nothing is wrong', 'receipt');
+  await show('/rules', 'What would change', 'rules');
+  await show('/catalog', 'paula', 'catalog');
+  await show('/replay', task);
+  await show(
+    `/replay/${task}?with=${replay.body.id}`,
+    /the kind and the summary of its source|events differ/,
+    'replay',
+  );
+  await raiseOnAll(at, 'again');
+  await expect.poll(() => waitingCount(at), { timeout: 15_000 }).toBeGreaterThanOrEqual(6);
+  await show('/map', /built in · [1-9]\d* \/ min/, 'map');
+}, 120_000);

@@ -1,0 +1,136 @@
+/**
+ * Several built gateways on one store, behind a balancer that gives each request to the next of them. The store is the SQLite file of
+ * the data directory, or the one that `TOLLBRIDGE_FLEET_STORE` locates (a section `store` of the configuration, as JSON).
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { openApiKeys } from '../../../src/auth/api-keys.ts';
+import { systemClock } from '../../../src/core/clock.ts';
+import { PROGRAM } from '../process/cli.ts';
+import { type Balancer, openBalancer } from './balancer.ts';
+
+export interface Replica {
+  readonly url: string;
+  readonly child: ChildProcess;
+  /** What it wrote to standard error so far. */
+  errors(): string;
+  readonly ended: Promise<number>;
+}
+
+export interface Fleet {
+  readonly dir: string;
+  readonly data: string;
+  readonly config: string;
+  readonly journal: string;
+  readonly balancer: Balancer;
+  readonly replicas: readonly Replica[];
+  /** Starts one more, and gives it requests. */
+  start(): Promise<Replica>;
+  /** Gives it no more requests, and asks it to stop. */
+  stop(replica: Replica, signal?: NodeJS.Signals): Promise<number>;
+  /** A key of a principal with these scopes. */
+  key(name: string, kind?: 'person' | 'agent', scopes?: readonly string[]): Promise<string>;
+  close(): Promise<void>;
+}
+
+export interface FleetOptions {
+  readonly count?: number;
+  /** More of the configuration, once the directory is known. */
+  readonly config?: (dir: string) => object;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export async function openFleet({
+  count = 3,
+  config = () => ({}),
+  args = [],
+  env = {},
+}: FleetOptions = {}): Promise<Fleet> {
+  const dir = mkdtempSync(join(tmpdir(), 'tb-fleet-'));
+  const data = join(dir, 'data');
+  const file = join(dir, 'gateway.yaml');
+  const journal = join(dir, 'journal');
+  mkdirSync(data, { mode: 0o700 });
+  writeFileSync(journal, '');
+  const store = process.env.TOLLBRIDGE_FLEET_STORE;
+  // Clients name the balancer, whose port is not the one that is listened on.
+  const listen = { allowed_hosts: ['127.0.0.1'] };
+  writeFileSync(
+    file,
+    JSON.stringify({ demo: true, listen, ...(store && { store: JSON.parse(store) }), ...config(dir) }),
+  );
+  const balancer = await openBalancer();
+  let replicas: Replica[] = [];
+  const balance = () => balancer.to(replicas.map(({ url }) => url));
+
+  async function start(): Promise<Replica> {
+    const { npm_command: _, ...inherited } = process.env;
+    const command = ['--config', file, '--data', data, 'serve', '--port', '0', '--json', '--journal', journal, ...args];
+    const child = spawn(process.execPath, [PROGRAM, ...command], {
+      cwd: dir,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...inherited, ...env },
+    });
+    let said = '';
+    child.stderr.on('data', (chunk) => {
+      said += chunk;
+    });
+    const ended = new Promise<number>((resolve) => child.once('close', (code) => resolve(code ?? -1)));
+    const { url } = await new Promise<{ url: string }>((resolve, reject) => {
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        if (line.startsWith('{"object":"gateway"')) resolve(JSON.parse(line));
+      });
+      ended.then(() => reject(new Error(`a replica did not start: ${said}`)));
+    });
+    const replica = { url, child, ended, errors: () => said };
+    replicas = [...replicas, replica];
+    balance();
+    return replica;
+  }
+
+  async function end(replica: Replica, signal: NodeJS.Signals = 'SIGTERM'): Promise<number> {
+    replicas = replicas.filter((each) => each !== replica);
+    balance();
+    replica.child.kill(signal);
+    const late = setTimeout(() => replica.child.kill('SIGKILL'), 20_000);
+    const code = await replica.ended;
+    clearTimeout(late);
+    return code;
+  }
+
+  const fleet: Fleet = {
+    dir,
+    data,
+    config: file,
+    journal,
+    balancer,
+    get replicas() {
+      return replicas;
+    },
+    start,
+    stop: end,
+    async key(name, kind = 'person', scopes = ['*', 'approvals:own']) {
+      const { key } = await openApiKeys(data, systemClock).create({
+        name,
+        actor: { id: name, kind, scopes: [...scopes] },
+      });
+      return key;
+    },
+    async close() {
+      await Promise.all(replicas.map((replica) => end(replica)));
+      await balancer.close();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+  try {
+    for (let made = 0; made < count; made += 1) await start();
+    return fleet;
+  } catch (cause) {
+    await fleet.close();
+    throw cause;
+  }
+}
