@@ -22,17 +22,14 @@ const protocolOf = (name: string) =>
 function renumbered<T>(value: T): T {
   const counts = new Map<string, number>();
   const names = new Map<string, string>();
-  const text = JSON.stringify(value).replace(
-    /\b(outcome|receipt)_(\d+)\b/g,
-    (id, kind: string) => {
-      const known = names.get(id);
-      if (known !== undefined) return known;
-      const count = (counts.get(kind) ?? 0) + 1;
-      counts.set(kind, count);
-      names.set(id, `${kind}_${count}`);
-      return `${kind}_${count}`;
-    },
-  );
+  const text = JSON.stringify(value).replace(/\b(outcome|receipt)_(\d+)\b/g, (id, kind: string) => {
+    const known = names.get(id);
+    if (known !== undefined) return known;
+    const count = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, count);
+    names.set(id, `${kind}_${count}`);
+    return `${kind}_${count}`;
+  });
   return JSON.parse(text) as T;
 }
 
