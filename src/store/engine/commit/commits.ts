@@ -322,7 +322,7 @@ export function createCommits(deps: CommitsDeps): Commits {
       if (reached % 16 === 15 && performance.now() - started > MOST_MS) break;
       if (!attempt(batch, jobs[reached]!)) break;
     }
-    if (lookups.remote?.wanting) for (let at = reached; at < jobs.length; at++) batch.scout(jobs[at]!.unit);
+    if (lookups.remote?.wanting) for (let at = reached + 1; at < jobs.length; at++) batch.scout(jobs[at]!.unit);
     return reached;
   }
 
