@@ -15,7 +15,7 @@ const META = {
   'io.modelcontextprotocol/clientInfo': { name: 'load', version: '1' },
 };
 
-test('a rolling restart fails no request at any HTTP door', { timeout: 240_000 }, async () => {
+test('a rolling restart fails no request at any HTTP door', { timeout: 400_000 }, async () => {
   const fleet = await openFleet({
     count: 3,
     config: () => ({
@@ -119,7 +119,7 @@ test('a rolling restart fails no request at any HTTP door', { timeout: 240_000 }
   const loads = Object.values(clients).map(async (client) => {
     while (!stop.signal.aborted) {
       await client();
-      await pause(20);
+      await pause(100);
     }
   });
 
