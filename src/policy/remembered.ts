@@ -17,7 +17,7 @@ const NAME = 'remembered';
 /** Fewer than a policy may have, so that the limit is reported when a rule is made and not when all of them are loaded. */
 const MOST_RULES = 400;
 /** How long a rule written by another process may go unnoticed here. */
-const LOOK_MS = 2000;
+const LOOK_MS = 700;
 
 export interface RememberedDeps {
   readonly store: Pick<Store, 'list' | 'get'>;

@@ -34,6 +34,7 @@ import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
 import { consoleServices } from './console/console-services.ts';
 import { createRuntime, createSurroundings, type Prepared, type Services } from './create-runtime.ts';
+import { openDuty } from './duty.ts';
 import { createLogger } from './logger.ts';
 import { upkeep } from './maintenance.ts';
 import { type Mounts, mountsOf } from './mounts/mounts.ts';
@@ -100,6 +101,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     allowedHosts: config.allowedHosts,
     allowedOrigins: config.allowedOrigins,
     authenticated: true,
+    ...(config.drainMs !== undefined && { leaveMs: config.drainMs }),
     ...config.limits,
     requestId: () => ids.next('req'),
     log: logger,
@@ -159,7 +161,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         ids,
         log: logger,
         directory: config.dataDir,
-        secret: core.keyring.signer().mac('internal link'),
+        secret: await linkSecret(config, deps.secret, core.keyring),
+        ...(config.replicas.tcp && { tcp: config.replicas.tcp }),
         serve: http.serve,
       });
       http.join(joined.replicas.link);
@@ -171,7 +174,10 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     openWitnessDoor({ ...deps, store, dir: join(config.dataDir, 'witness') });
     const witnesses = await witnessesOf(config, deps.secret);
     const heads = createHeadSender({ witnesses, store, keys: () => keyring.jwks(), logger });
-    opened.unshift(upkeep(core, { keepEventsMs: () => retention.ms, logger, signed: heads.send }));
+    const duty = (name: string, begin: () => Closable) => openDuty({ name, store, log: logger, begin });
+    opened.unshift(
+      await duty('upkeep', () => upkeep(core, { keepEventsMs: () => retention.ms, logger, signed: heads.send })),
+    );
     const links = createLinks((text) => core.keyring.signer().mac(text));
     const linked = Object.entries(config.webhooks).flatMap(([name, hook]) => (hook.links ? [name] : []));
     if (linked.length > 0)
@@ -193,7 +199,11 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     const linkTo = (name: string, ask: string) => `${reachable}${LINK_PATH}/${links.token(name, ask)}`;
     const recipients = await recipientsOf(config, deps.secret, reachable ? linkTo : undefined);
     if (recipients.length > 0)
-      opened.unshift(openWebhooks({ bridge, actor, recipients, clock: systemClock, log: logger, pause }));
+      opened.unshift(
+        await duty('webhooks', () =>
+          openWebhooks({ bridge, actor, recipients, clock: systemClock, log: logger, pause }),
+        ),
+      );
     let closed: Promise<void> | undefined;
     return {
       core,
@@ -327,6 +337,15 @@ async function witnessesOf({ witness }: Config, secret: Deps['secret']): Promise
       return { name, url: where.url, ...(where.secret && { token: await secret(where.secret) }) };
     }),
   );
+}
+
+/** Processes that share a data directory share its keys; others are given a secret. */
+async function linkSecret(
+  { replicas }: Config,
+  secret: Deps['secret'],
+  { signer }: CoreRuntime['keyring'],
+): Promise<string> {
+  return replicas.secret === undefined ? signer().mac('internal link') : await secret(replicas.secret);
 }
 
 /** One that lists tools, and one for each of a few clients. */

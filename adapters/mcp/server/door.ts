@@ -22,6 +22,7 @@ import { createCallTasks } from './call-tasks.ts';
 import { createEndpoint, type EndpointHandler } from './endpoint.ts';
 import { createHttpHandler, refuseFault } from './transports/http.ts';
 import type { LegacyClient } from './transports/legacy-sessions.ts';
+import { createSessionNames } from './transports/session-name.ts';
 import { createSseSessions, ssePath } from './transports/sse.ts';
 import { serveStdio } from './transports/stdio.ts';
 
@@ -77,6 +78,8 @@ function openMcpDoor(bridge: Bridge, settings: McpSettings, deps: Deps): Closabl
     awayMs: settings.sessionAwayMs,
     log,
     mark,
+    names: createSessionNames({ mark, mac: deps.mac }),
+    hold: async (name) => (await deps.hold?.(`mcp-session ${name}`)) ?? mark(),
     handOn: async (...handed) => (await deps.http.handOn?.(...handed)) ?? false,
     ended,
   });

@@ -21,6 +21,7 @@ import { type Environment, hidingEnvironment } from './environment.ts';
 import { type ConfigText, dataVariable, ownFile } from './files.ts';
 import { type Limits, limitsOf } from './limits.ts';
 import { lookAtProject, type Project, pinnedRules } from './project.ts';
+import { type ReplicasConfig, replicasOf } from './replicas.ts';
 import { AgentTermsShape, type ConfigFile } from './shape.ts';
 import { storeOf } from './store.ts';
 import { homeOfUser, type UserPaths } from './user-paths.ts';
@@ -39,6 +40,9 @@ export interface Config {
   /** Certificate and key of the port; undefined where it speaks plain HTTP. */
   readonly tls: TlsFiles | undefined;
   readonly limits: Limits;
+  /** How long a port that is to be closed goes on accepting connections. */
+  readonly drainMs: number | undefined;
+  readonly replicas: ReplicasConfig;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
   /** `signIn`: people sign in to the console there. */
@@ -143,6 +147,8 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
     host: request.host ?? config.listen?.host ?? '127.0.0.1',
     port: request.port ?? config.listen?.port ?? 4319,
     tls: config.listen?.tls && tlsOf(config.listen.tls, at, duration),
+    drainMs: duration(config.listen?.drain, 'listen', 'drain'),
+    replicas: replicasOf(config.replicas, where),
     limits: limitsOf(config.limits, where),
     publicUrl: config.listen?.public_url?.replace(/\/$/, ''),
     allowedHosts: [...(publicUrl ? [publicUrl.hostname] : []), ...(config.listen?.allowed_hosts ?? [])],

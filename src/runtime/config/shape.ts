@@ -197,6 +197,12 @@ export const ConfigShape = Closed({
     Closed({
       host: Optional(NonEmpty),
       port: Optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
+      drain: Optional(
+        said(
+          'How long it goes on accepting connections after it was asked to stop, while `/readyz` says no. Not at all when absent.',
+          Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['5s', '15s'] }),
+        ),
+      ),
       public_url: Optional(said('Where others reach us, when that is not where we listen.', WebAddress)),
       tls: Optional(
         Closed({
@@ -216,6 +222,31 @@ export const ConfigShape = Closed({
       ),
       allowed_origins: Optional(said('Origins beyond our own whose pages may use us.', Type.Array(WebAddress))),
     }),
+  ),
+  replicas: Optional(
+    said(
+      'Other gateways on the same store. Processes of one machine that share a data directory need none of this.',
+      Closed({
+        listen: Optional(
+          said(
+            'Host and port for requests that other replicas hand on: plain HTTP, for a network of your own. A socket in the data directory when absent.',
+            Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['10.0.0.5:4320', '0.0.0.0:4320'] }),
+          ),
+        ),
+        address: Optional(
+          said(
+            'Where the other replicas reach it, when that is not where it listens.',
+            Type.Unsafe<string>({ type: 'string', minLength: 1, examples: ['gateway-0.gateways:4320'] }),
+          ),
+        ),
+        secret: Optional(
+          said(
+            'Name of the secret that all replicas share. Needed where they do not share the data directory.',
+            NonEmpty,
+          ),
+        ),
+      }),
+    ),
   ),
   limits: Optional(
     Closed({

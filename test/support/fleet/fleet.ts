@@ -31,6 +31,10 @@ export interface Fleet {
   start(): Promise<Replica>;
   /** Gives it no more requests, and asks it to stop. */
   stop(replica: Replica, signal?: NodeJS.Signals): Promise<number>;
+  /** The URLs of all that were started and not forgotten. */
+  known(): readonly string[];
+  /** It has ended by itself, or was ended. */
+  forget(replica: Replica): void;
   /** A key of a principal with these scopes. */
   key(name: string, kind?: 'person' | 'agent', scopes?: readonly string[]): Promise<string>;
   close(): Promise<void>;
@@ -113,6 +117,10 @@ export async function openFleet({
     },
     start,
     stop: end,
+    known: () => replicas.map(({ url }) => url),
+    forget(replica) {
+      replicas = replicas.filter((each) => each !== replica);
+    },
     async key(name, kind = 'person', scopes = ['*', 'approvals:own']) {
       const { key } = await openApiKeys(data, systemClock).create({
         name,

@@ -40,6 +40,7 @@ import { readHeader } from '../../header-values.ts';
 import { type Caller, personOf } from '../caller.ts';
 import { batchTrouble } from './batch.ts';
 import { createLegacySessions, type LegacyClient, refuse, writeJson } from './legacy-sessions.ts';
+import type { SessionNames } from './session-name.ts';
 
 export interface HttpHandler {
   handle(request: IncomingMessage, response: ServerResponse, who: LegacyClient): Promise<void> | void;
@@ -52,8 +53,10 @@ export interface HttpHandlerOptions {
   readonly idleMs: number;
   readonly awayMs: number;
   readonly log: Logger;
-  /** What ends the names of sessions and states. */
+  /** What ends the names of sessions. */
   readonly mark: () => string;
+  readonly names: SessionNames;
+  readonly hold: (name: string) => Promise<string>;
   /** Hands the request on to the replica that holds the thing of this name. False: it is served here. */
   readonly handOn: NonNullable<HttpHost['handOn']>;
   readonly ended: (sessionId: string) => void;
@@ -62,11 +65,19 @@ export interface HttpHandlerOptions {
 const DEPTH = 100;
 const VALUES = 200_000;
 
-export function createHttpHandler({ bodyLimit, handOn, ...options }: HttpHandlerOptions): HttpHandler {
+export function createHttpHandler({ bodyLimit, ...options }: HttpHandlerOptions): HttpHandler {
+  const { handOn, mark } = options;
   const legacy = createLegacySessions(options);
 
   /** Returns a promise only where there is something to wait for. */
   function handle(request: IncomingMessage, response: ServerResponse, who: LegacyClient): Promise<void> | void {
+    const named = request.headers['mcp-session-id'];
+    const foreign = typeof named === 'string' && named.includes('~') && !named.endsWith(mark());
+    if (!foreign) return here(request, response, who);
+    return legacy.adopt(request, response, who).then((handed) => (handed ? undefined : here(request, response, who)));
+  }
+
+  function here(request: IncomingMessage, response: ServerResponse, who: LegacyClient): Promise<void> | void {
     const { method } = request;
     const modern = request.headers['mcp-protocol-version'] === MODERN;
     if (method !== 'POST' && (modern || (method !== 'GET' && method !== 'DELETE'))) {

@@ -3,11 +3,10 @@
  * event ids allow a client to resume. A session belongs to the principal that opened it; for others it does not exist.
  */
 
-import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { CODES, LEGACY } from '../../../../mappings/mcp.ts';
-import type { Actor, Logger } from '../../../../src/index.ts';
+import type { Actor, HttpHost, JsonObject, Logger } from '../../../../src/index.ts';
 import { asText } from '../../../../src/index.ts';
 import type { WireError } from '../../../../src/transport/json-rpc/messages.ts';
 import { createIdle, type Idle } from '../../client/idle.ts';
@@ -18,6 +17,7 @@ import type { EndpointHandler } from '../endpoint.ts';
 import { asksAnything, batchTrouble, takeBatch } from './batch.ts';
 import { createLegacyClientSession, type LegacyClientSession } from './legacy-session.ts';
 import { createSessionLimit } from './session-limit.ts';
+import type { SessionNames } from './session-name.ts';
 import { createStreams, type Stream, type Streams } from './streams.ts';
 
 export interface LegacySessions {
@@ -30,6 +30,11 @@ export interface LegacySessions {
     who: LegacyClient,
   ): Promise<void>;
   get(request: IncomingMessage, response: ServerResponse, who: LegacyClient): void;
+  /**
+   * Goes on with a session whose replica is gone, if the request names one, or hands the request on to the replica that goes on with it.
+   * True: it was handed on.
+   */
+  adopt(request: IncomingMessage, response: ServerResponse, who: LegacyClient): Promise<boolean>;
   remove(request: IncomingMessage, response: ServerResponse, who: LegacyClient): void;
   close(): void;
 }
@@ -49,6 +54,8 @@ interface Open {
   readonly standalone: Stream;
   readonly idle: Idle;
   readonly silenceMs: number;
+  /** It began at a replica that is gone. */
+  readonly adopted: boolean;
   /** Connections and requests that keep it from being idle. */
   busy: number;
   /** The client's connections, also those it keeps for its next request. */
@@ -62,33 +69,58 @@ export interface LegacyOptions {
   readonly idleMs: number;
   readonly awayMs: number;
   readonly log: Logger;
-  /** What ends the name of each session. */
+  readonly names: SessionNames;
+  /** The mark of the replica that goes on with the session of this name; ours, if it was free. */
+  readonly hold: (name: string) => Promise<string>;
+  readonly handOn: NonNullable<HttpHost['handOn']>;
+  /** Ends the names of sessions that began here. */
   readonly mark: () => string;
   /** A session is over. */
   readonly ended: (sessionId: string) => void;
 }
 
-export function createLegacySessions({ silenceMs, idleMs, awayMs, log, mark, ended }: LegacyOptions): LegacySessions {
+export function createLegacySessions(options: LegacyOptions): LegacySessions {
+  const { silenceMs, idleMs, awayMs, log, names, hold, handOn, mark, ended } = options;
   const sessions = new Map<string, Open>();
+  const adopting = new Map<string, Promise<boolean>>();
   const limit = createSessionLimit();
 
-  function begin({ actor, handler, endpoint, home }: LegacyClient, response: ServerResponse): Open | undefined {
+  function begin(client: LegacyClient, response: ServerResponse, said: JsonObject | undefined): Open | undefined {
+    const { actor, endpoint } = client;
     let full = limit.open(actor);
     if (full && letGo(actor)) full = limit.open(actor);
     if (full) {
       refuse(response, 429, -32000, `Too Many Requests: ${full}`);
       return undefined;
     }
-    const id = `${randomBytes(18).toString('base64url')}${mark()}`;
+    return opened(names.make(said, owner(actor, endpoint)), client);
+  }
+
+  function opened(id: string, { actor, handler, endpoint, home }: LegacyClient, adopted = false): Open {
     const streams = createStreams();
     const standalone = streams.open();
     const session = createLegacyClientSession({ id, actor, handler, standalone, log, home });
     const idle = createIdle(idleMs, () => (open.busy > 0 ? idle.used() : end(open)));
     const who = owner(actor, endpoint);
     const connections = { busy: 0, sockets: new Set<Socket>(), away: undefined };
-    const open: Open = { session, actor, who, streams, standalone, idle, silenceMs, ...connections };
+    const open: Open = { session, actor, who, streams, standalone, idle, silenceMs, adopted, ...connections };
     sessions.set(id, open);
     return open;
+  }
+
+  /** Opens it again under its name, with what its client said when it began. False: that cannot be done. */
+  async function openAgain(id: string, who: LegacyClient, said: JsonObject): Promise<boolean> {
+    if (limit.open(who.actor)) return false;
+    const open = opened(id, who, true);
+    const first = { jsonrpc: '2.0' as const, id: 'tollbridge-again', method: 'initialize', params: said };
+    const outcome = await open.session.receive(first, open.standalone);
+    if (!outcome || 'error' in outcome) {
+      end(open);
+      return false;
+    }
+    await open.session.receive({ jsonrpc: '2.0', method: 'notifications/initialized' }, open.standalone);
+    log.info({ client: who.actor.id }, 'a session goes on whose replica is gone');
+    return true;
   }
 
   /** Ends the oldest session of this caller whose client holds no connection; false when there is none. */
@@ -160,7 +192,7 @@ export function createLegacySessions({ silenceMs, idleMs, awayMs, log, mark, end
     async post(frame, request, response, who) {
       const first =
         isRequest(frame) && frame.method === 'initialize' && request.headers['mcp-session-id'] === undefined;
-      const open = first ? begin(who, response) : find(request, response, who);
+      const open = first ? begin(who, response, frame.params) : find(request, response, who);
       if (!open) return;
       use(open, response);
       if (isNotice(frame) && clientFrameTrouble(frame)) {
@@ -202,9 +234,32 @@ export function createLegacySessions({ silenceMs, idleMs, awayMs, log, mark, end
         return;
       }
       const found = open.streams.find(asText(last));
+      if (!found && open.adopted) {
+        // The events of the replica that is gone are gone with it.
+        use(open, response);
+        open.streams.attach(open.standalone, response, { headers, primed: primes(open.session) });
+        return;
+      }
       if (!found) return refuse(response, 400, -32000, 'Bad Request: Invalid event ID');
       use(open, response);
       found.resume(response, headers);
+    },
+    async adopt(request, response, who) {
+      const id = request.headers['mcp-session-id'];
+      if (typeof id !== 'string' || sessions.has(id) || id.endsWith(mark())) return false;
+      const said = names.read(id, owner(who.actor, who.endpoint));
+      if (!said) return false;
+      let holder = await hold(id);
+      if (holder !== mark()) {
+        if (await handOn(holder, request, response)) return true;
+        // That one is gone as well, or thinks that the session is ours.
+        holder = await hold(id);
+      }
+      if (holder !== mark() || sessions.has(id)) return false;
+      const again = adopting.get(id) ?? openAgain(id, who, said).finally(() => adopting.delete(id));
+      adopting.set(id, again);
+      await again;
+      return false;
     },
     remove(request, response, who) {
       const open = find(request, response, who);

@@ -1,0 +1,98 @@
+/** `serve --workers N`, as it is typed: one port, several processes, one of which may die; and nothing is left when it ends. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
+import { exchange } from '../../support/mcp/wire-client.ts';
+import { aDirectory, program, ran } from '../../support/process/cli.ts';
+
+/** The processes whose parent this is. */
+function childrenOf(pid: number): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'latin1');
+      const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+      return parent === pid ? [Number(name)] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function alive(pid: number): boolean {
+  return existsSync(`/proc/${pid}`);
+}
+
+test('workers share a port, a token and their sessions; one that is killed is replaced; a stop ends them all', {
+  timeout: 120_000,
+}, async () => {
+  const dir = await aDirectory();
+  const data = join(dir, 'data');
+  const { child, says, ended } = program(['--data', data, 'serve', '--port', '0', '--workers', '2', '--json'], {
+    cwd: dir,
+  });
+  const [line] = await says(/^\{"object":"gateway".*\n/m);
+  const { url, token, workers } = JSON.parse(line) as { url: string; token: string; workers: number };
+  expect(workers).toBe(2);
+  const pid = child.pid as number;
+  const first = childrenOf(pid);
+  expect(first).toHaveLength(2);
+
+  const headers = { authorization: `Bearer ${token}` };
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+  const body = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
+  const opened = await exchange(`${url}/mcp`, { headers, body });
+  const session = { ...headers, 'mcp-session-id': opened.headers['mcp-session-id'] as string };
+  const list = async () =>
+    (await exchange(`${url}/mcp`, { headers: session, body: { jsonrpc: '2.0', id: 2, method: 'tools/list' } })).status;
+  // Each request is a connection of its own, and each connection is given to another worker.
+  for (let time = 0; time < 4; time += 1) expect(await list()).toBe(200);
+
+  process.kill(first[0] as number, 'SIGKILL');
+  await says(/worker \d+ ended \(SIGKILL\); another one is started/);
+  await eventually(
+    () => childrenOf(pid).length === 2 && !childrenOf(pid).includes(first[0] as number),
+    'another worker',
+  );
+  // Whichever of the two held the session, it goes on.
+  for (let time = 0; time < 4; time += 1) expect(await list()).toBe(200);
+  await eventually(() => readdirSync(join(data, 'replicas')).length === 2, 'two links', { timeoutMs: 60_000 });
+
+  const last = childrenOf(pid);
+  child.kill('SIGTERM');
+  expect((await ended).code).toBe(0);
+  await eventually(() => !last.some(alive), 'no worker to be left');
+  expect(readdirSync(join(data, 'replicas'))).toEqual([]);
+  await expect(fetch(url)).rejects.toThrow();
+});
+
+test('workers stop when the process that started them is killed', { timeout: 120_000 }, async () => {
+  const dir = await aDirectory();
+  const { child, says } = program(['--data', join(dir, 'data'), 'serve', '--port', '0', '--workers', '2', '--json'], {
+    cwd: dir,
+  });
+  await says(/^\{"object":"gateway".*\n/m);
+  const workers = childrenOf(child.pid as number);
+  expect(workers).toHaveLength(2);
+  child.kill('SIGKILL');
+  await eventually(() => !workers.some(alive), 'the workers to stop');
+});
+
+test('a configuration that no worker can start with ends the command with its error', {
+  timeout: 120_000,
+}, async () => {
+  const dir = await aDirectory();
+  const blocker = program(['--data', join(dir, 'one'), 'serve', '--port', '0', '--json'], { cwd: dir });
+  const [line] = await blocker.says(/^\{"object":"gateway".*\n/m);
+  const port = new URL((JSON.parse(line) as { url: string }).url).port;
+  const { code, err } = await ran(['--data', join(dir, 'two'), 'serve', '--port', port, '--workers', '2'], '', {
+    cwd: dir,
+  });
+  expect(code).not.toBe(0);
+  expect(err).toContain(`port ${port} on 127.0.0.1 is taken by another program`);
+  for (const workers of ['0', 'many', '1.5', '1000'])
+    expect((await ran(['serve', '--workers', workers], '', { cwd: dir })).err).toContain(
+      `${workers} is not a number of workers`,
+    );
+});
