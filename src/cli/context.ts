@@ -162,7 +162,7 @@ async function requireLog(config: Config): Promise<void> {
     'not_found',
     `there is no log in ${logAt(config)}`,
     isDatabase(config.store)
-      ? 'begin one: tollbridge serve, or tollbridge store copy'
+      ? 'begin one: tollbridge serve'
       : 'name the directory with --data DIR, or begin one: tollbridge demo, tollbridge serve',
   );
 }

@@ -16,8 +16,6 @@ export interface FileLocation {
   readonly lockTimeoutMs?: number;
 }
 export type { PostgresLocation } from './postgres/location.ts';
-export { isPostgresUrl } from './postgres/location.ts';
-export type { DatabaseReport } from './postgres/report.ts';
 
 /** Where a log is, as the configuration says. */
 export type StoreLocation = FileLocation | PostgresLocation;

@@ -20,9 +20,6 @@ test('every page shows the traffic of all six protocols, without a serious issue
   const page = await at.page(WIDE);
   const task = await at.work('read plan then artifact');
   await ended(task);
-  await raiseOnAll(at);
-  await page.locator('.number', { hasText: 'approvals pending' }).locator('b', { hasText: '6' }).waitFor();
-  expect(await waitingCount(at)).toBe(6);
   await at.key('approver', 'paula');
   const { session_id: session } = (await at.call('GET', `/v1/tasks/${task}`)).body;
   const receipts = await at.call('GET', `/v1/receipts?task_id=${task}`);
@@ -34,6 +31,12 @@ test('every page shows the traffic of all six protocols, without a serious issue
     await page.evaluate(`history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new Event('popstate'))`);
     await page.locator('#page').getByText(text).first().waitFor();
   };
+  // Clients of some protocols wait a while and not for ever, so their questions are looked at first; an AHP agent waits some seconds.
+  await raiseOnAll(at);
+  await go('/approvals', 'pending, oldest first');
+  for (const protocol of PROTOCOLS.filter((name) => name !== 'ahp')) {
+    await page.locator('.queue', { hasText: `${protocol}@example.org` }).waitFor();
+  }
   const look = async (colorScheme: 'light' | 'dark', size: { width: number; height: number }) => {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(size);
@@ -56,13 +59,11 @@ test('every page shows the traffic of all six protocols, without a serious issue
     await look('light', WIDE);
   };
 
+  await go('/', 'Health');
   await page.locator('.health', { hasText: 'signing key' }).getByText('well').nth(1).waitFor();
   await page.getByText('tool_calls: 0 of 500').waitFor();
   await show('/', 'Health', 'overview');
   await show('/approvals', 'Arguments', 'approvals');
-  for (const protocol of PROTOCOLS) {
-    await page.locator('.queue', { hasText: `${protocol}@example.org` }).waitFor();
-  }
   await show('/activity', 'completed', 'activity');
   for (const protocol of PROTOCOLS) {
     await go(`/activity?text=${protocol}%40example.org`, `${protocol}@example.org`);
@@ -89,6 +90,6 @@ test('every page shows the traffic of all six protocols, without a serious issue
     'replay',
   );
   await raiseOnAll(at, 'again');
-  await expect.poll(() => waitingCount(at), { timeout: 15_000 }).toBeGreaterThanOrEqual(6);
+  await expect.poll(() => waitingCount(at), { timeout: 15_000 }).toBeGreaterThanOrEqual(10);
   await show('/map', /built in · [1-9]\d* \/ min/, 'map');
 }, 120_000);

@@ -63,6 +63,8 @@ const TRIED: Readonly<Record<string, Try>> = {
   // Nobody is at a terminal to answer; what comes of an answer is in mcp/drift.test.ts.
   'tollbridge mcp accept files': { until: /no tool of files is known/, code: 3 },
   'tollbridge approve ask_01K --for session': { until: /Approved: .* \(and send_mail for session\)/ },
+  // Here no question wants a value; what comes of one is in ahp/query.test.ts.
+  'tollbridge approve ask_02K --value main': { until: /there is no question ask_02K/, code: 3 },
   'tollbridge keys create partner --for a2a-peer': { until: /partner \(a2a-peer\)/ },
   'tollbridge keys create writer-only --for a2a-peer --agent writer': { until: /agents writer/ },
   'tollbridge agents list': { until: /^demo {2}built-in {2}on$/m },

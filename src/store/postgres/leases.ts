@@ -49,8 +49,8 @@ export function createLeases(deps: LeasesDeps): Leases {
   async function open(): Promise<Session> {
     const client = new pg.Client({
       ...clientConfig(target),
-      ...{ application_name: 'tollbridge leases', query_timeout: timeoutMs, idle_session_timeout: timeoutMs },
-    } as pg.ClientConfig);
+      ...{ application_name: 'tollbridge leases', query_timeout: timeoutMs },
+    });
     const fresh: Session = {
       ...{ client, lost: new AbortController(), held: new Set<string>() },
       ...{ heard: performance.now(), beat: undefined },

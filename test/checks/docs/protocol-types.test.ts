@@ -11,12 +11,14 @@ import { PROJECT } from '../../support/process/project.ts';
 async function mistakesIn(files: Readonly<Record<string, string>>): Promise<readonly string[]> {
   const dir = await mkdtemp(join(tmpdir(), 'tollbridge-sample-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  const { rootDir: _, ...compilerOptions } = JSON.parse(
-    await readFile(join(PROJECT, 'tsconfig.json'), 'utf8'),
-  ).compilerOptions;
+  const {
+    compilerOptions: { rootDir: _, incremental: __, tsBuildInfoFile: ___, ...compilerOptions },
+  } = JSON.parse(await readFile(join(PROJECT, 'tsconfig.json'), 'utf8'));
+  // The types that the package ships, under the names that package.json gives them: what a writer of an adapter has.
+  const { exports } = JSON.parse(await readFile(join(PROJECT, 'package.json'), 'utf8'));
   const paths = {
-    tollbridge: [join(PROJECT, 'src/index.ts')],
-    'tollbridge/gateway': [join(PROJECT, 'src/runtime/gateway.ts')],
+    tollbridge: [join(PROJECT, exports['.'].types)],
+    'tollbridge/gateway': [join(PROJECT, exports['./gateway'].types)],
   };
   const typeRoots = [join(PROJECT, 'node_modules/@types')];
   await writeFile(

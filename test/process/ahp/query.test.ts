@@ -21,8 +21,8 @@ test('a query is answered with a text by the command that is printed for it, and
 
   const bare = await typed(() => answer(id, true, undefined, { data: dir }));
   expect([bare.code, bare.out]).toEqual([2, '']);
-  const given = await typed(() => answer(id, true, undefined, { data: dir, value: 'main' }));
-  expect([given.code, given.out]).toEqual([0, `Answered: ${id}\n`]);
+  const answered = await typed(() => answer(id, true, undefined, { data: dir, value: 'main' }));
+  expect([answered.code, answered.out]).toEqual([0, `Answered: ${id}\n`]);
   expect(await asked).toEqual({ answer: 'main', reason: 'a person knows' });
 });
 

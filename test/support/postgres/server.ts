@@ -3,13 +3,17 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { eventually } from '../eventually.ts';
 
 export const USER = 'postgres';
 export const PASSWORD = 'postgres';
+
+/** Benches run this file compiled; the server's process is always run from its source. */
+const HERE = dirname(fileURLToPath(import.meta.url));
+const ROOT = HERE.slice(0, HERE.lastIndexOf('/test/')).replace(/\/dist-bench$/, '');
 
 /** The workers of a run of tests share their parent's server; another program has one of its own. */
 const owner = process.env.VITEST ? process.ppid : process.pid;
@@ -19,7 +23,7 @@ async function portOf(): Promise<number> {
   const port = join(dir, 'port');
   try {
     mkdirSync(dir);
-    const main = fileURLToPath(new URL('server-process.ts', import.meta.url));
+    const main = join(ROOT, 'test/support/postgres/server-process.ts');
     spawn(process.execPath, ['--import', 'tsx', main, dir, String(owner)], { stdio: 'ignore', detached: true }).unref();
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw thrown;

@@ -174,8 +174,8 @@ export function createPermissions(deps: PermissionDeps) {
     const text = refusalText(answer);
     const card = turn.cards.refused(call.reported as JsonObject, text, here ? 'here' : { sessionId });
     if (card) wires.editor.send(card);
-    const told = here || !additions || passesErrorsOn(agent());
-    if (answer.kind === 'denied' && !told) untold.push(refusalOf(reported.title, text));
+    const knows = here || !additions || passesErrorsOn(agent());
+    if (answer.kind === 'denied' && !knows) untold.push(refusalOf(reported.title, text));
   }
 }
 

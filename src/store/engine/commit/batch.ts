@@ -6,7 +6,7 @@
  */
 import type { CoreEvent, EventDraft } from '../../../model/events.ts';
 import type { Pointer } from '../../../model/resources.ts';
-import type { At, Committed, Projector, Row, Unit } from '../../../ports/index.ts';
+import type { At, Committed, Draft, Projector, Row, Unit } from '../../../ports/index.ts';
 import type { End, Lookups, StoredAnswer } from '../database.ts';
 import { createLeaseCheck } from '../lease.ts';
 import type { WordWriter } from '../packing/words.ts';
@@ -96,6 +96,7 @@ export function createBatches({ lookups, rows, words, projector }: BatchDeps): B
     const answers = new Map<string, StoredAnswer>();
     let under = before?.left.answers;
     let lastWord = 0;
+    let made: { readonly unit: Unit; readonly draft: Draft; readonly at: string } | undefined;
 
     // The rows the current unit may look at. One variable per batch suffices: units run one at a time.
     let reads: readonly Pointer[] = [];
@@ -157,7 +158,7 @@ export function createBatches({ lookups, rows, words, projector }: BatchDeps): B
         const first = findAnswer(key.scope);
         if (first) return { events: [], result: answerAgain(first, digest), receipt: undefined, repeated: true };
       }
-      const draft = unit.decide(at);
+      const draft = decided(unit);
       for (const id of draft.born ?? []) born.add(id);
       const mark = events.length;
       let sealing: Sealing | undefined;
@@ -168,6 +169,7 @@ export function createBatches({ lookups, rows, words, projector }: BatchDeps): B
         answer = digest ? answerTo(digest, draft.result) : undefined;
       } catch (thrown) {
         takeBack(mark);
+        if (thrown === NOT_LOADED) made = { unit, draft, at: now };
         throw thrown;
       }
       // From here on nothing can fail: the next unit sees the results of this one.
@@ -175,6 +177,13 @@ export function createBatches({ lookups, rows, words, projector }: BatchDeps): B
       if (sealing) sealer.keep(sealing);
       if (key && answer) answers.set(key.scope, answer);
       return { events: events.slice(mark), result: draft.result, receipt: sealing?.sealed.receipt, repeated: false };
+    }
+
+    /** What is missing for writing a decision down does not change the decision: once that is loaded, the decision is not made again. */
+    function decided(unit: Unit): Draft {
+      const known = made?.unit === unit && made.at === now ? made.draft : undefined;
+      made = undefined;
+      return known ?? unit.decide(at);
     }
 
     function scout(unit: Unit): void {
@@ -257,6 +266,7 @@ export function createBatches({ lookups, rows, words, projector }: BatchDeps): B
       seen.release();
       sealer.release();
       answers.clear();
+      made = undefined;
       reads = [];
       touched = [];
     }

@@ -63,6 +63,8 @@ const MOST_UNITS = 512;
 const MOST_MS = 8;
 /** A batch that is written ahead is smaller: with every waiting unit in it, there would be none to decide meanwhile. */
 const MOST_ELSEWHERE = 64;
+/** Without the lock most batches would be decided in vain while others write; after so many with it, they are tried again. */
+const CROWDED = 16;
 /** With more waiting units than this the disk is not keeping up, and refusing is better than growing without bound. */
 const MOST_WAITING = 100_000;
 
@@ -80,6 +82,8 @@ export function createCommits(deps: CommitsDeps): Commits {
   /** The batch decided on top of `away`, waiting for it to reach the disk. */
   let next: Decided | undefined;
   let closed = false;
+  /** Batches that are still to be decided with the lock, because another writer was seen. */
+  let crowded = 0;
   let busySince: number | undefined;
   let commits = 0;
   let elsewhere = 0;
@@ -106,7 +110,7 @@ export function createCommits(deps: CommitsDeps): Commits {
     // Both go on by themselves.
     if (working || loading) return;
     if (away) goAhead(away);
-    else if (ahead?.takes(waiting.length)) void handOver(take(MOST_ELSEWHERE), ahead);
+    else if (crowded === 0 && ahead?.takes(waiting.length)) void handOver(take(MOST_ELSEWHERE), ahead);
     else void write(take(MOST_UNITS));
   }
 
@@ -152,8 +156,10 @@ export function createCommits(deps: CommitsDeps): Commits {
       // Without a microtask in between, in which a reader would find the database ahead of the caches.
       if (committed instanceof Promise) await committed;
     } catch (thrown) {
-      memory.forget();
-      if (database.errors.isBusy(thrown) && reached === 0 && retryLater()) return jobs;
+      // Without the lock nothing was read, so the caches are what they were.
+      const locked = database.errors.isBusy(thrown);
+      if (!locked || batch) memory.forget();
+      if (locked && reached === 0 && retryLater()) return jobs;
       const fault = database.errors.environment(thrown);
       if (fault) {
         writer.failed(fault);
@@ -169,6 +175,7 @@ export function createCommits(deps: CommitsDeps): Commits {
       for (const job of jobs) left.push(...(await attemptWrite([job])));
       return left;
     }
+    if (crowded > 0) crowded -= 1;
     finish(batch!);
     settle(jobs.slice(0, reached));
     return jobs.slice(reached);
@@ -261,6 +268,7 @@ export function createCommits(deps: CommitsDeps): Commits {
     if (written !== true) {
       memory.forget();
       if (written === false) {
+        sawAnotherWriter();
         void write(jobs, following?.jobs);
         return;
       }
@@ -314,7 +322,7 @@ export function createCommits(deps: CommitsDeps): Commits {
       if (reached % 16 === 15 && performance.now() - started > MOST_MS) break;
       if (!attempt(batch, jobs[reached]!)) break;
     }
-    if (lookups.remote?.wanting) for (let at = reached; at < jobs.length; at++) batch.scout(jobs[at]!.unit);
+    if (lookups.remote?.wanting) for (let at = reached + 1; at < jobs.length; at++) batch.scout(jobs[at]!.unit);
     return reached;
   }
 
@@ -354,8 +362,14 @@ export function createCommits(deps: CommitsDeps): Commits {
     batch.release();
   }
 
+  /** Over a network, decisions with the lock would keep it for as long as their rows travel. */
+  function sawAnotherWriter(): void {
+    if (!lookups.remote) crowded = CROWDED;
+  }
+
   /** Another process holds the lock: retry shortly, up to the timeout, without blocking this process. */
   function retryLater(): boolean {
+    sawAnotherWriter();
     busySince ??= performance.now();
     if (performance.now() - busySince > lockTimeoutMs) {
       busySince = undefined;

@@ -117,15 +117,15 @@ test('the replayed history has the questions and their answers, in their place',
   const second = await openEditor(stage.home);
   const [{ sessionId }] = (await second.call('session/list', { cwd: CWD })).sessions;
   await second.call('session/load', { sessionId, cwd: CWD, mcpServers: [] });
-  const told = second.updates().map(({ sessionUpdate, title, status, content }) => ({
+  const shown = second.updates().map(({ sessionUpdate, title, status, content }) => ({
     sessionUpdate,
     title,
     status,
     text: JSON.stringify(content ?? ''),
   }));
-  const at = (wanted: string) => told.findIndex((each) => JSON.stringify(each).includes(wanted));
+  const at = (wanted: string) => shown.findIndex((each) => JSON.stringify(each).includes(wanted));
   expect(at('May I?')).toBeGreaterThan(at('send it'));
-  const answer = told.findIndex(({ text: words }) => words.includes('said no in the editor'));
+  const answer = shown.findIndex(({ text: words }) => words.includes('said no in the editor'));
   expect(answer).toBeGreaterThan(at('May I?'));
   expect(at('Pity.')).toBeGreaterThan(answer);
 });

@@ -9,9 +9,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DEPLOY, said, stagesOf, textOf, yamlOf } from '../checks/deploy/files.ts';
-import { eventually } from '../support/eventually.ts';
-import { PROJECT } from '../support/process/project.ts';
+import { DEPLOY, said, stagesOf, textOf, yamlOf } from '../../checks/deploy/files.ts';
+import { eventually } from '../../support/eventually.ts';
+import { PROJECT } from '../../support/process/project.ts';
 
 const run = promisify(execFile);
 const [build, install, image] = stagesOf(textOf('Dockerfile'));
@@ -51,7 +51,7 @@ beforeAll(async () => {
     TOLLBRIDGE_DATA: join(root, 'data'),
     SECRET_WRITER_TOKEN: 'the token of the writer',
   };
-}, 300_000);
+}, 600_000);
 
 afterAll(async () => {
   await run('chmod', ['-R', 'u+w', program]).catch(() => {});

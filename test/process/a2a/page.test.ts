@@ -2,13 +2,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openApiKeys } from '../../src/auth/api-keys.ts';
-import { PRESETS, type Preset } from '../../src/auth/presets.ts';
-import { systemClock } from '../../src/core/clock.ts';
-import { startGateway } from '../../src/runtime/gateway.ts';
-import { aDirectory } from '../support/process/cli.ts';
-import { configIn } from '../support/process/config-in.ts';
-import { PROJECT } from '../support/process/project.ts';
+import { openApiKeys } from '../../../src/auth/api-keys.ts';
+import { PRESETS, type Preset } from '../../../src/auth/presets.ts';
+import { systemClock } from '../../../src/core/clock.ts';
+import { startGateway } from '../../../src/runtime/gateway.ts';
+import { aDirectory } from '../../support/process/cli.ts';
+import { configIn } from '../../support/process/config-in.ts';
+import { PROJECT } from '../../support/process/project.ts';
 
 const page = await readFile(join(PROJECT, 'docs/a2a.md'), 'utf8');
 
