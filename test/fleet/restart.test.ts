@@ -113,8 +113,12 @@ test('a rolling restart fails no request at any HTTP door', { timeout: 400_000 }
           event('pre_action', { tool: 'read_file', arguments: { path: 'a' } }, { session_id: 'load' }),
         ),
       }),
-    acp: () =>
-      ask('acp', '/acp', { headers: bearer, body: rpc('initialize', { protocolVersion: 1, clientCapabilities: {} }) }),
+    async acp() {
+      const initialize = rpc('initialize', { protocolVersion: 1, clientCapabilities: {} });
+      const id = (await ask('acp', '/acp', { headers: bearer, body: initialize }))?.headers['acp-connection-id'];
+      // Its replica may have ended meanwhile, and the connection with it.
+      if (id) await exchange(`${url}/acp`, { method: 'DELETE', headers: { ...bearer, 'acp-connection-id': id } });
+    },
   };
   const loads = Object.values(clients).map(async (client) => {
     while (!stop.signal.aborted) {
