@@ -322,6 +322,11 @@ export interface CommandEnvelope {
   readonly asked?: (askId: string) => void;
   /** For `tool.call`: the tool, where the door has looked it up. Absent: it is looked up by its name and server. */
   readonly tool?: MountedTool | undefined;
+  /**
+   * For `tool.call`: the decision on a call without effects may be written together with its result. Called when that is so, with the
+   * function that writes the decision at once: the door awaits it before it asks its client, or writes, anything about the call.
+   */
+  readonly unwritten?: (write: () => Promise<void>) => void;
 }
 
 /** A tool as the bridge found it: handed back with the call, so that the definition a door has read is the one that is decided on. */
