@@ -70,6 +70,8 @@ export interface Settings {
   readonly inlineLimit: number;
   readonly artifactLimit: number;
   readonly resultLimits: ResultLimits;
+  /** A call without effects that a rule allows may share one commit with its result; the decision is then durable before the answer only. */
+  readonly readsInOneCommit: boolean;
   /**
    * Recovers work of agents that this process does not have, and ends it when its process has died. False for short-lived
    * processes: the gateway that the work belongs to recovers it.
@@ -91,6 +93,7 @@ export const DEFAULTS: Settings = {
   inlineLimit: 64 * 1024,
   artifactLimit: 64 * 1024 * 1024,
   resultLimits: RESULT_LIMITS,
+  readsInOneCommit: false,
   recoversOrphans: true,
   sweepMs: 10_000,
 };

@@ -327,6 +327,11 @@ export interface CommandEnvelope {
    * person is asked about it.
    */
   readonly unlisted?: boolean;
+  /**
+   * For `tool.call`: the decision on a call without effects may be written together with its result. Called when that is so, with the
+   * function that writes the decision at once: the door awaits it before it asks its client, or writes, anything about the call.
+   */
+  readonly unwritten?: (write: () => Promise<void>) => void;
 }
 
 /** A tool as the bridge found it: handed back with the call, so that the definition a door has read is the one that is decided on. */

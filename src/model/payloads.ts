@@ -213,6 +213,8 @@ const ToolEnded = Shape({
   code: Optional(Text()),
   /** Derived by core from the other members and from the decision on the call. Absent in logs older than this member. */
   outcome: Optional(ClosedWord(CALL_OUTCOMES)),
+  /** The decision on the call was written in the same commit, so after the call: it had no effect by trusted definition. */
+  one_commit: Optional(Flag()),
   loss: Optional(List(LossShape)),
 });
 export type ToolEndedPayload = Static<typeof ToolEnded>;

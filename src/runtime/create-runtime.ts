@@ -194,6 +194,7 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
         ...(config.limits.resultSize && { resultLimits: { ...RESULT_LIMITS, size: config.limits.resultSize } }),
         ...(config.autonomy && { defaultTier: config.autonomy }),
         ...(config.askExpiresMs && { askExpiresMs: config.askExpiresMs }),
+        readsInOneCommit: config.readsInOneCommit,
         ...options.settings,
         ...prepared.settings,
       },

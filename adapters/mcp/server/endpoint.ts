@@ -25,6 +25,7 @@ import { clientFrameTrouble } from '../frame-rules.ts';
 import { type FrameOutcome, failed, outcomeOf, type Request } from '../frames.ts';
 import { callerIn, circleIn, type OwnAccount, withWord } from '../gateways.ts';
 import { paramTrouble } from '../header-values.ts';
+import type { McpRequestContext } from '../request-context.ts';
 import { cameToTask, createTaskOwners } from '../tasks/owners.ts';
 import { type AskedTask, createTaskRecords } from '../tasks/records.ts';
 import { traceInMeta } from '../trace.ts';
@@ -196,7 +197,9 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     const { request, tool, args, caller, running, from } = calling;
     const plain = contextFor(request, caller, running, sessionId);
     const asked = records.asked(plain.params, caller);
-    const context = asked ? { ...plain, tasks: asked.context } : plain;
+    let written: (() => Promise<void>) | undefined;
+    const ordered = after(plain, () => written?.());
+    const context = asked ? { ...plain, tasks: asked.context } : ordered;
     const call = asked && { tool_call_id: asked.callId };
     let question: string | undefined;
     const { act } = await asking(request, caller, running, ({ asked: ask, ...members }, began) =>
@@ -212,6 +215,8 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
         ...members,
         tool: found,
         unlisted,
+        // A call that becomes a task is answered before it ends.
+        ...(!asked && { unwritten: (write: () => Promise<void>) => (written = write) }),
         asked(askId) {
           question = askId;
           ask(askId);
@@ -287,4 +292,23 @@ function complete(outcome: FrameOutcome): FrameOutcome {
 function inability(fault: Fault): FrameOutcome {
   const asError = fault.kind === 'internal' || fault.kind === 'invalid_request' || fault.kind === 'client_closed';
   return asError ? outcomeOf(fault) : refused(fault.message, { code: fault.kind });
+}
+
+/** What the client is asked, and what is logged about a call, stands after the decision on it. */
+function after(context: McpRequestContext, decided: () => Promise<void> | undefined): McpRequestContext {
+  const { input, refused } = context;
+  return {
+    ...context,
+    input: async (requests) => {
+      await decided();
+      return await input(requests);
+    },
+    refused(method, reason) {
+      // A decision that could not be written ends the call with that fault.
+      Promise.resolve(decided()).then(
+        () => refused?.(method, reason),
+        () => {},
+      );
+    },
+  };
 }

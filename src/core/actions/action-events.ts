@@ -23,6 +23,8 @@ export interface EndedCall {
   readonly evidence: string;
   readonly paired?: boolean;
   readonly code?: string | undefined;
+  /** The decision is written in the same commit. */
+  readonly oneCommit?: boolean;
 }
 
 export function asShown(decision: Decision, { rewritten: args }: Shown): Decision {
@@ -165,6 +167,7 @@ export function endEvents(
     ...(result.error && { error: result.error }),
     ...(call.code && { code: call.code }),
     outcome: outcomeOfEnd(event, { status, code: call.code }),
+    ...(call.oneCommit && { one_commit: true }),
     ...(result.loss && { loss: result.loss }),
   };
   events.push({ event, payload, ...at, ...(result.ext && { ext: result.ext }) });

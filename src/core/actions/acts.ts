@@ -25,6 +25,8 @@ import type { Taints } from './taints.ts';
 import type { LimitReached } from './time-limits.ts';
 
 export interface ActsDeps extends AuthorizerDeps {
+  /** Absent in a replay, whose decisions are on record. */
+  readonly readsInOneCommit?: boolean;
   readonly store: Store;
   readonly ids: Ids;
   readonly hash: (value: Json) => string;

@@ -96,13 +96,22 @@ export interface RuleOptions {
   readonly unlisted?: boolean;
   /** Called with the id of the question that people are asked. */
   readonly asked?: ((askId: string) => void) | undefined;
+  /** Present where the decision on a call without effects may wait for its result: see `CommandEnvelope`. */
+  readonly unwritten?: ((write: () => Promise<void>) => void) | undefined;
 }
 
 /** The time by which the asker must be answered, on the monotonic clock of the process. */
 export type Holding = RuleOptions & { readonly holdUntil: number };
 
 export type Authorization =
-  | { readonly kind: 'go'; readonly action: Action; readonly decision: Decision; readonly answer?: Answer }
+  | {
+      readonly kind: 'go';
+      readonly action: Action;
+      readonly decision: Decision;
+      readonly answer?: Answer;
+      /** The decision, not yet written: it is committed before the call or together with its end, and nothing is answered before. */
+      readonly unwritten?: Unit;
+    }
   | { readonly kind: 'no'; readonly reason: string; readonly decision: Decision; readonly answer?: Answer }
   /** The asker stopped waiting; the question stays open. */
   | { readonly kind: 'open'; readonly ask_id: string; readonly decision: Decision };
@@ -123,6 +132,8 @@ export interface Held {
   readonly tool?: FoundTool | undefined;
   /** A refusal that needs no rule: it is recorded as the decision. */
   readonly refused?: Decision | undefined;
+  /** The decision may be written together with the end of the call. */
+  readonly joins?: boolean | undefined;
 }
 
 /** `taken`: this call has been decided on before; returned only to an asker with a claim. */
@@ -286,6 +297,10 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorize {
       },
       ...claim,
     };
+    // Nothing but an outright allow waits: it opens no question, spends no approval and charges no quota.
+    if (pending.held.joins && asked.verdict === 'allow' && !requested && quotasOf(action).length === 0) {
+      return { kind: 'go', action, decision: asked, unwritten: unit };
+    }
     const committed = await log.commit(unit).catch(unlessUnkept);
     if (!committed) return 'unkept';
     if (committed.repeated) return 'taken';

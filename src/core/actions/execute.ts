@@ -24,6 +24,7 @@ import { createDescribeAct, owned } from './calls/describe.ts';
 import { createEndRecorder } from './calls/record-end.ts';
 import { boundedResult } from './calls/result-size.ts';
 import { createUnmountedActs } from './calls/unmounted.ts';
+import { createUnwrittenDecision } from './calls/unwritten.ts';
 import { createMetering } from './charging.ts';
 import { blocked } from './gate.ts';
 
@@ -93,7 +94,9 @@ export function createActs(deps: ActsDeps): Acts {
       unfit === undefined ? undefined : blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
     let authorization: Authorization | 'taken';
     try {
-      authorization = await authorize(task, action, options, { claim, tool: found, refused });
+      const joins =
+        deps.readsInOneCommit === true && options.unwritten !== undefined && !claim && isWithoutEffect(found, action);
+      authorization = await authorize(task, action, options, { claim, tool: found, refused, joins });
     } catch (cause) {
       throw claim && isReuse(cause) ? reused(callId) : cause;
     }
@@ -109,6 +112,7 @@ export function createActs(deps: ActsDeps): Acts {
     // The last check before the act runs: its arguments must be the ones decided on, even if the object was changed since.
     if (deps.digest && authorization.decision.arguments_digest !== deps.digest(authorization.action.arguments)) {
       const result: ToolResult = { status: 'error', output: null, error: NOT_WHAT_WAS_DECIDED, code: 'not_decided' };
+      if (authorization.unwritten) await log.commit(authorization.unwritten);
       await record(
         task,
         { id: callId, tool: action.tool ?? action.kind, evidence: 'held', code: 'not_decided' },
@@ -124,13 +128,19 @@ export function createActs(deps: ActsDeps): Acts {
         : (passed ?? (effect as HeldEffect))(authorization.action.arguments, options.signal);
     const unwanted = () => options.signal.aborted || options.withdrawn?.aborted === true;
     const began = performance.now();
-    const came = unwanted() ? STOPPED : await attempt(run);
+    const { unwritten } = authorization;
+    const decision = unwritten && createUnwrittenDecision(() => log.commit(unwritten));
+    if (decision) options.unwritten?.(decision.write);
+    const came = unwanted() ? STOPPED : await (decision ? decision.during(attempt(run)) : attempt(run));
     const outcome = came.status === 'ok' ? 'ok' : 'error';
     if (found) deps.counts?.note(calledTool(found), outcome, (performance.now() - began) / 1000);
     const result = found || options.unlisted ? await inspected(authorization.action, came) : came;
     const canceled = result.status !== 'ok' && unwanted();
     const code = result.code ?? (canceled ? 'canceled' : undefined);
-    await record(task, { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired, code }, result);
+    if (decision && canceled) await decision.write();
+    const together = decision && !(await decision.written()) ? unwritten : undefined;
+    const call = { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired, code };
+    await record(task, { ...call, oneCommit: together !== undefined }, result, together);
     return authorization.decision.verdict === 'modify'
       ? { kind: 'done', result, decision: authorization.decision }
       : { kind: 'done', result };
@@ -182,7 +192,7 @@ export function createActs(deps: ActsDeps): Acts {
     perform,
     mayNotAsk,
     sameCall: callIds.isSame,
-    ended: record,
+    ended: (task, call, result) => record(task, call, result),
     recordRefusal,
     policyData,
     metering,
@@ -196,6 +206,11 @@ export function createActs(deps: ActsDeps): Acts {
  */
 function isAgents({ assigned_agent_id }: Pick<Task, 'assigned_agent_id'>): boolean {
   return typeof assigned_agent_id === 'string';
+}
+
+/** By the definition of a trusted server, a definition that a person accepted, or the configuration: never by a claim. */
+function isWithoutEffect(found: FoundTool | undefined, { effect }: Action): boolean {
+  return found !== undefined && (effect === 'none' || effect === 'read');
 }
 
 /** A code can be mistyped. */
@@ -258,8 +273,29 @@ export function actionHandlers(
   };
 }
 
-function optionsOf(command: CommandEnvelope): RuleOptions {
-  const { actor, signal = NEVER, withdrawn, ext, context, tool, asked, unlisted = false } = command;
-  return { actor, signal, withdrawn, request: true, takesArguments: true, ext, context, tool, asked, unlisted };
+function optionsOf({
+  actor,
+  signal = NEVER,
+  withdrawn,
+  ext,
+  context,
+  tool,
+  asked,
+  unlisted = false,
+  unwritten,
+}: CommandEnvelope): RuleOptions {
+  return {
+    actor,
+    signal,
+    withdrawn,
+    request: true,
+    takesArguments: true,
+    ext,
+    context,
+    tool,
+    asked,
+    unlisted,
+    unwritten,
+  };
 }
 const NEVER = new AbortController().signal;

@@ -65,6 +65,7 @@ export function summaryOfCall(call: CallEvidence): CallSummary {
 function detailsOf(call: CallEvidence, outcome: CallOutcome): JsonObject {
   const summary: Writable<JsonObject> = {};
   if (call.also_reported) summary.also_reported = call.also_reported;
+  if (call.one_commit) summary.one_commit = true;
   if (call.ask_id) summary.ask_id = call.ask_id;
   if (call.changed_by) summary.changed_by = call.changed_by;
   if (call.code) summary.code = call.code;

@@ -48,6 +48,8 @@ export interface CallEvidence {
   code: string | undefined;
   /** The event that recorded the answer. */
   output_event_id: string | undefined;
+  /** Decision and end were written in one commit. */
+  one_commit: boolean;
   /** A value was logged that has no canonical form, so no hash of it can be given. */
   unhashable: boolean;
   /** The decision another gateway reports for it. */
@@ -172,6 +174,7 @@ function foldEnd(call: CallEvidence, outcome: CallOutcome, payload: Members, eve
     call.reason = text(payload.error) ?? call.reason;
   }
   call.code = text(payload.code) ?? call.code;
+  if (payload.one_commit === true) call.one_commit = true;
 }
 
 /**
@@ -290,6 +293,7 @@ function firstMention(order: number, call_id: string, tool: string): CallEvidenc
     also_reported: undefined,
     code: undefined,
     output_event_id: undefined,
+    one_commit: false,
     unhashable: false,
     remote: undefined,
     remote_output: undefined,

@@ -66,6 +66,7 @@ export interface Config {
   readonly defaultAgent: string | undefined;
   readonly autonomy: ConfigFile['autonomy'];
   readonly askExpiresMs: number | undefined;
+  readonly readsInOneCommit: boolean;
   readonly webhooks: NonNullable<NonNullable<ConfigFile['approvals']>['webhooks']>;
   /** Witnesses that keep signed heads of the log. */
   readonly witness: NonNullable<ConfigFile['witness']>;
@@ -169,6 +170,7 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
     defaultAgent: config.default_agent,
     autonomy: config.autonomy,
     askExpiresMs: duration(config.approvals?.expire_after, 'approvals', 'expire_after'),
+    readsInOneCommit: config.reads_in_one_commit ?? false,
     webhooks: config.approvals?.webhooks ?? {},
     witness: witnessesOf(config.witness, at),
     keepEventsMs: duration(config.retention?.events, 'retention', 'events'),

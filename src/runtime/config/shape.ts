@@ -374,6 +374,12 @@ export const ConfigShape = Closed({
       }),
     ),
   ),
+  reads_in_one_commit: Optional(
+    said(
+      'A tool call that by trusted definition has no effect, and that a rule allows outright, is written together with its result, before the answer is given: faster, but a crash in between leaves no trace of it. `false` when absent: every decision is written before its act.',
+      Type.Boolean(),
+    ),
+  ),
   approvals: Optional(
     Closed({
       expire_after: Optional(said('A question that is not answered by then is denied.', Duration)),

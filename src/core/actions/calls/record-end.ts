@@ -1,17 +1,19 @@
 /** Records the end of a call: its result, or the refusal that its agent was given. */
+import type { ToolResult } from '../../../model/actions.ts';
 import { Fault } from '../../../model/faults.ts';
 import type { Task } from '../../../model/resources.ts';
 import { isTerminal } from '../../../model/words.ts';
-import type { Row } from '../../../ports/index.ts';
+import type { Row, Unit } from '../../../ports/index.ts';
 import { newArtifact } from '../../commands/artifacts.ts';
 import { artifactEvents } from '../../events/log.ts';
 import { inTask, taskLocation } from '../../tasks/lifecycle.ts';
-import { afterEnd, endEvents, toolResult } from '../action-events.ts';
+import { afterEnd, type EndedCall, endEvents, toolResult } from '../action-events.ts';
 import type { Acts, ActsDeps } from '../acts.ts';
 import { createMetering, UNMETERED } from '../charging.ts';
 
 export interface EndRecorder {
-  readonly record: Acts['ended'];
+  /** `decision`: the decision on the call, where it is still to be written. Both are on record, or neither. */
+  readonly record: (task: Task, call: EndedCall, result: ToolResult, decision?: Unit) => Promise<void>;
   readonly recordRefusal: Acts['recordRefusal'];
 }
 
@@ -32,19 +34,21 @@ export function createEndRecorder(deps: ActsDeps): EndRecorder {
   }
 
   /** The act has run: a store that is down for a while must not cost its record. */
-  async function record(...[task, call, result]: Parameters<Acts['ended']>): Promise<void> {
+  async function record(...[task, call, result, decision]: Parameters<EndRecorder['record']>): Promise<void> {
     for (let wait = 50; ; wait *= 2) {
       try {
-        await writeEnd(task, call, result);
+        await writeEnd(task, call, result, decision);
         return;
       } catch (cause) {
-        if (!(cause instanceof Fault && cause.kind === 'unavailable') || wait > LONGEST_WAIT_MS) throw cause;
+        // A call without effects is not answered when it cannot be recorded: its caller may repeat it.
+        if (decision || !(cause instanceof Fault && cause.kind === 'unavailable') || wait > LONGEST_WAIT_MS)
+          throw cause;
         await new Promise((resolve) => setTimeout(resolve, wait).unref());
       }
     }
   }
 
-  async function writeEnd(...[task, call, result]: Parameters<Acts['ended']>): Promise<void> {
+  async function writeEnd(...[task, call, result, decision]: Parameters<EndRecorder['record']>): Promise<void> {
     const location = { now: clock.now(), ...taskLocation(task) };
     const output = await log.fit(result.output ?? null, location);
     const files = result.artifacts
@@ -57,13 +61,15 @@ export function createEndRecorder(deps: ActsDeps): EndRecorder {
     const end = endEvents(task, call, result, output.value, log.clean);
     const received = call.paired ? [toolResult(task, call, result.status, result.error)] : [];
     await log.commit({
-      reads: [{ object: 'task', id: task.id }, ...used.reads, ...(tainted?.reads ?? [])],
+      reads: [...(decision?.reads ?? [{ object: 'task', id: task.id }]), ...used.reads, ...(tainted?.reads ?? [])],
       decide(now) {
         const current = now.get<Task & Row>('task', task.id);
+        // Fails when the task has ended: a result without its decision is not recorded, and not answered.
+        const decided = decision?.decide(now).events ?? [];
         const all = [...artifacts, ...end, ...(tainted?.events(now) ?? []), ...used.events(now)];
         // The call ended after its task: the receipt is sealed, so this event is beside it, not part of it.
         const late = !current || isTerminal(current.status);
-        return { events: late ? all.map(afterEnd) : [...all, ...received] };
+        return { events: late ? all.map(afterEnd) : [...decided, ...all, ...received] };
       },
     });
     tainted?.written();
