@@ -89,7 +89,10 @@ function go(name: string, folder: string, cases: number): Client {
 function built(name: string, folder: string, cases: number, command: readonly string[], build: string): Client {
   const to = join(BUILDS, folder);
   const how = `${build}=${to}, in interop/a2a/${folder}; TOLLBRIDGE_INTEROP_BUILDS names another folder`;
-  return { name, command, cases, how, installed: () => existsSync(to) };
+  // A build that was broken off leaves its folder without the program.
+  const [program = ''] = command;
+  const installed = () => existsSync(to) && (!program.startsWith(to) || existsSync(program));
+  return { name, command, cases, how, installed };
 }
 
 /** Does what the text of its message says. */
