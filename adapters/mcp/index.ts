@@ -19,7 +19,6 @@ export const mcp = {
   },
 } satisfies Adapter;
 
-export { effectOf } from '../../mappings/mcp.ts';
 export { keepingIn, keptAs, REDIRECT, signedIn } from './client/auth/auth.ts';
 export { callerKeptAs } from './client/auth/caller-auth.ts';
 export { probe } from './client/auth/probe.ts';

@@ -322,6 +322,11 @@ export interface CommandEnvelope {
   readonly asked?: (askId: string) => void;
   /** For `tool.call`: the tool, where the door has looked it up. Absent: it is looked up by its name and server. */
   readonly tool?: MountedTool | undefined;
+  /**
+   * For `tool.call`: the server does not list the tool. The call runs only where a rule allows it, so that the server answers it; no
+   * person is asked about it.
+   */
+  readonly unlisted?: boolean;
 }
 
 /** A tool as the bridge found it: handed back with the call, so that the definition a door has read is the one that is decided on. */

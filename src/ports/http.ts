@@ -55,6 +55,11 @@ export interface HttpRoute {
    * `last`: this door answers only where no owner does.
    */
   readonly shared?: 'first' | 'last';
+  /**
+   * A part that is opened anew before its predecessor is closed may claim its path again: the newest claim is asked first, and may pass
+   * the request on to the one before.
+   */
+  readonly handsOver?: true;
   /** False: not named in the answer to a request that no door claims. */
   readonly listed?: false;
   /**

@@ -58,6 +58,7 @@ export type {
   ToolCallCount,
   ToolPrograms,
   ToolServerState,
+  UnlistedCall,
 } from './tools.ts';
 export { wrapTools } from './tools.ts';
 

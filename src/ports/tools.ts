@@ -28,6 +28,11 @@ export interface ToolBackend {
   readonly pinned?: boolean;
   /** `reference` identifies us to another gateway to which this call is forwarded. */
   call(action: Action, signal: AbortSignal, context?: RequestContext, reference?: ReferenceOf): Promise<ToolResult>;
+  /**
+   * The call of a tool that the server does not list, so that the server answers it itself. Undefined for a name that the server has
+   * listed in any way. Absent: tools that are not listed are never called.
+   */
+  unlisted?(tool: string): UnlistedCall | undefined;
   /** Forwards another request of its own protocol. Its answer, errors included, is returned as it is. */
   pass?(request: PassedRequest, signal: AbortSignal, context?: RequestContext): Promise<JsonObject>;
   /** Whether that answer may hold untrusted content, so that the session that receives it is tainted first. */
@@ -38,6 +43,8 @@ export interface ToolBackend {
   programs?(): ToolPrograms;
   close?(): Promise<void>;
 }
+
+export type UnlistedCall = (args: JsonObject, signal: AbortSignal, context?: RequestContext) => Promise<ToolResult>;
 
 /** Wraps a backend, and each caller's own backend behind it, once. */
 export function wrapTools(backend: ToolBackend, wrap: (backend: ToolBackend) => ToolBackend): ToolBackend {

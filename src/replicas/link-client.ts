@@ -8,6 +8,7 @@
 import { Agent, type ClientRequest, type IncomingMessage, request as open, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { InternalLink, Logger } from '../ports/index.ts';
 import { refusal, refuse } from '../transport/http/refusal.ts';
 import { GatewayRequest } from '../transport/http/response.ts';
@@ -74,19 +75,26 @@ export function createLinkClient({ registry, tokens, log }: LinkClientDeps): Int
       if (to === undefined || to === registry.id || came) return false;
       const row = await registry.find(to);
       if (!row) return false;
-      const outgoing = await connect(row, request, body);
-      if (outgoing) {
-        carry(outgoing, request, response, { body, log, to });
-        return true;
+      // One that is about to end accepts nothing any more, and is gone a moment later.
+      const until = performance.now() + HOP_LIFETIME_S * 1000;
+      for (;;) {
+        const outgoing = await connect(row, request, body);
+        if (outgoing) {
+          carry(outgoing, request, response, { body, log, to });
+          return true;
+        }
+        if (request.socket.destroyed) return true;
+        if (await registry.isGone(to)) return false;
+        if (performance.now() > until) break;
+        await pause(AGAIN_MS);
       }
-      if (request.socket.destroyed) return true;
-      if (await registry.isGone(to)) return false;
       refuse(response, refusal('elsewhere', UNREACHABLE), idOf(request));
       return true;
     },
   };
 }
 
+const AGAIN_MS = 50;
 const UNREACHABLE = 'the replica that holds this does not answer; try again';
 const BROKEN = 'the replica that held this broke off; whether the request had an effect is not known';
 

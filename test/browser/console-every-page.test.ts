@@ -64,7 +64,7 @@ test('every page shows the traffic of all six protocols, without a serious issue
   await page.getByText('tool_calls: 0 of 500').waitFor();
   await show('/', 'Health', 'overview');
   await show('/approvals', 'Arguments', 'approvals');
-  await show('/activity', 'completed', 'activity');
+  await show('/activity', 'send_mail', 'activity');
   for (const protocol of PROTOCOLS) {
     await go(`/activity?text=${protocol}%40example.org`, `${protocol}@example.org`);
   }

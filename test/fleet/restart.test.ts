@@ -15,7 +15,7 @@ const META = {
   'io.modelcontextprotocol/clientInfo': { name: 'load', version: '1' },
 };
 
-test('a rolling restart fails no request at any HTTP door', { timeout: 240_000 }, async () => {
+test('a rolling restart fails no request at any HTTP door', { timeout: 400_000 }, async () => {
   const fleet = await openFleet({
     count: 3,
     config: () => ({
@@ -113,13 +113,17 @@ test('a rolling restart fails no request at any HTTP door', { timeout: 240_000 }
           event('pre_action', { tool: 'read_file', arguments: { path: 'a' } }, { session_id: 'load' }),
         ),
       }),
-    acp: () =>
-      ask('acp', '/acp', { headers: bearer, body: rpc('initialize', { protocolVersion: 1, clientCapabilities: {} }) }),
+    async acp() {
+      const initialize = rpc('initialize', { protocolVersion: 1, clientCapabilities: {} });
+      const id = (await ask('acp', '/acp', { headers: bearer, body: initialize }))?.headers['acp-connection-id'];
+      // Its replica may have ended meanwhile, and the connection with it.
+      if (id) await exchange(`${url}/acp`, { method: 'DELETE', headers: { ...bearer, 'acp-connection-id': id } });
+    },
   };
   const loads = Object.values(clients).map(async (client) => {
     while (!stop.signal.aborted) {
       await client();
-      await pause(20);
+      await pause(100);
     }
   });
 

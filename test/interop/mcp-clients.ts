@@ -3,9 +3,13 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-const ROOT = resolve(import.meta.dirname, '../..');
-const MODULES = join(ROOT, 'interop/mcp/node_modules');
-const PYTHON = process.env.TOLLBRIDGE_INTEROP_PYTHON ?? join(ROOT, 'interop/mcp/.venv');
+export const ROOT = resolve(import.meta.dirname, '../..');
+export const MODULES = join(ROOT, 'interop/mcp/node_modules');
+/** Where `pip install -r requirements.txt` and `-r requirements-1.txt` went: the two lines of the Python SDK. */
+export const PYTHON = process.env.TOLLBRIDGE_INTEROP_PYTHON ?? join(ROOT, 'interop/mcp/.venv');
+export const PYTHON_1 = process.env.TOLLBRIDGE_INTEROP_PYTHON_1 ?? join(ROOT, 'interop/mcp/.venv-1');
+/** Where `go build` wrote the client. */
+const GO = join(ROOT, 'interop/mcp/.go/client');
 
 export interface Client {
   readonly name: string;
@@ -34,6 +38,7 @@ const typescript = (imports: string, options: string) => `
     resources: able.resources && (await attempt(() => client.listResources())),
     called: call && (await attempt(() => client.callTool(call))),
     unknown: able.tools && (await attempt(() => client.callTool({ name: 'no-such-tool-at-all', arguments: {} }))),
+    nulled: call && (await attempt(() => client.callTool({ ...call, arguments: null }))),
   };
   process.stdout.write(JSON.stringify(said));
   await client.close();
@@ -85,11 +90,32 @@ async def main():
 asyncio.run(main())
 `;
 
-const python = (script: string): readonly string[] => [join(PYTHON, 'bin/python'), '-c', script];
+const python = (script: string, venv = PYTHON): readonly string[] => [join(venv, 'bin/python'), '-c', script];
+
+/** One process for each request, as at a terminal. It answers on standard output with JSON, or fails and says why. */
+const INSPECTOR = `
+  import { spawnSync } from 'node:child_process';
+  import { writeFileSync } from 'node:fs';
+  const { command: [command, ...args], call } = JSON.parse(process.argv.at(-1));
+  writeFileSync('inspector.json', JSON.stringify({ mcpServers: { it: { command, args, env: process.env } } }));
+  const run = (...words) => {
+    const cli = ${JSON.stringify(join(MODULES, '.bin/mcp-inspector'))};
+    const env = { ...process.env, MCP_INSPECTOR_SECRET_STORE: 'memory' };
+    const { stdout, stderr } = spawnSync(cli, ['--cli', '--config', 'inspector.json', '--server', 'it', ...words], { encoding: 'utf8', env });
+    const at = stdout.indexOf('{');
+    return at < 0 ? { error: stderr.split('\\n').filter((line) => !line.startsWith('[mcp-inspector]')).join(' ').trim() } : JSON.parse(stdout.slice(at));
+  };
+  const tool = ({ name, arguments: given }) => [
+    '--method', 'tools/call', '--tool-name', name,
+    ...Object.entries(given).flatMap(([key, value]) => ['--tool-arg', key + '=' + (typeof value === 'string' ? value : JSON.stringify(value))]),
+  ];
+  const said = { tools: run('--method', 'tools/list'), ...(call && { called: run(...tool(call)) }) };
+  process.stdout.write(JSON.stringify(said));
+`;
 
 /** `site-packages` carries the version of Python in its path. */
-function inPython(name: string): string | undefined {
-  const program = join(PYTHON, 'bin/python');
+function inPython(name: string, venv = PYTHON): string | undefined {
+  const program = join(venv, 'bin/python');
   if (!existsSync(program)) return undefined;
   return spawnSync(program, ['-c', `import ${name}`]).status === 0 ? program : undefined;
 }
@@ -119,27 +145,22 @@ export const CLIENTS: readonly Client[] = [
         ),
       ),
   },
-  { name: 'Python mcp', needs: () => inPython('mcp'), command: () => python(PYTHON_MCP) },
-  { name: 'Python fastmcp', newest: true, needs: () => inPython('fastmcp'), command: () => python(PYTHON_FASTMCP) },
   {
-    name: 'Inspector CLI',
-    needs: () => join(MODULES, '.bin/mcp-inspector'),
+    name: 'TypeScript SDK v2, newest revision',
+    newest: true,
+    needs: () => join(MODULES, '@modelcontextprotocol/client'),
     command: () =>
-      node(`
-        import { execFileSync } from 'node:child_process';
-        import { writeFileSync } from 'node:fs';
-        const { command: [command, ...args] } = JSON.parse(process.argv.at(-1));
-        writeFileSync('inspector.json', JSON.stringify({ mcpServers: { it: { command, args, env: process.env } } }));
-        const cli = ${JSON.stringify(join(MODULES, '.bin/mcp-inspector'))};
-        const words = ['--cli', '--config', 'inspector.json', '--server', 'it', '--method', 'tools/list'];
-        const text = execFileSync(cli, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-        process.stdout.write(JSON.stringify({ tools: JSON.parse(text.slice(text.indexOf('{'))) }));
-      `),
+      node(
+        typescript(
+          `import { Client } from ${sdk('client/dist/index.mjs')};
+           import { StdioClientTransport } from ${sdk('client/dist/stdio.mjs')};`,
+          `{ capabilities: {}, versionNegotiation: { mode: 'auto' } }`,
+        ),
+      ),
   },
-  // A Go program has to be compiled against the SDK: the path of one that takes the same argument is given, or it is absent.
-  {
-    name: 'Go SDK',
-    needs: () => process.env.TOLLBRIDGE_INTEROP_GO,
-    command: () => [process.env.TOLLBRIDGE_INTEROP_GO ?? ''],
-  },
+  { name: 'Python mcp 1.x', needs: () => inPython('mcp', PYTHON_1), command: () => python(PYTHON_MCP, PYTHON_1) },
+  { name: 'Python mcp 2.x', needs: () => inPython('mcp'), command: () => python(PYTHON_MCP) },
+  { name: 'Python fastmcp', newest: true, needs: () => inPython('fastmcp'), command: () => python(PYTHON_FASTMCP) },
+  { name: 'Inspector CLI', needs: () => join(MODULES, '.bin/mcp-inspector'), command: () => node(INSPECTOR) },
+  { name: 'Go SDK', newest: true, needs: () => GO, command: () => [GO] },
 ];

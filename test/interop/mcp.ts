@@ -7,14 +7,10 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { isDeepStrictEqual, promisify } from 'node:util';
-import { CLIENTS, type Client } from './mcp-clients.ts';
+import { CLIENTS, type Client, MODULES, PYTHON, PYTHON_1, ROOT } from './mcp-clients.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
-const MODULES = join(ROOT, 'interop/mcp/node_modules');
-/** Where `pip install -r interop/mcp/requirements.txt` went. */
-const PYTHON = process.env.TOLLBRIDGE_INTEROP_PYTHON ?? join(ROOT, 'interop/mcp/.venv');
 const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? join(ROOT, 'dist/src/main.js');
 const run = promisify(execFile);
 
@@ -39,30 +35,50 @@ const pypi = (name: string, args: readonly string[] = [], more: Partial<Server> 
   args,
   ...more,
 });
+/** Servers that want the older line of the Python SDK. */
+const older = (...server: Parameters<typeof pypi>): Server => ({
+  ...pypi(...server),
+  program: join(PYTHON_1, 'bin', server[0]),
+});
+const calling = (name: string, args: object = {}): Partial<Server> => ({ call: { name, arguments: args } });
 
 const SERVERS: readonly Server[] = [
-  npm('mcp-server-everything', ['stdio'], { call: { name: 'echo', arguments: { message: 'hello' } } }),
-  npm('mcp-server-filesystem', ['.'], { call: { name: 'list_allowed_directories', arguments: {} } }),
-  npm('mcp-server-memory', [], { call: { name: 'read_graph', arguments: {} } }),
-  npm('mcp-server-sequential-thinking'),
+  npm('mcp-server-everything', ['stdio'], calling('echo', { message: 'hello' })),
+  npm('mcp-server-filesystem', ['.'], calling('list_allowed_directories')),
+  npm('mcp-server-memory', [], calling('read_graph')),
+  npm(
+    'mcp-server-sequential-thinking',
+    [],
+    calling('sequentialthinking', { thought: 'one', nextThoughtNeeded: false, thoughtNumber: 1, totalThoughts: 1 }),
+  ),
   npm('mcp-server-github', [], { env: { GITHUB_PERSONAL_ACCESS_TOKEN: 'x' } }),
   npm('mcp-server-slack', [], { env: { SLACK_BOT_TOKEN: 'xoxb-x', SLACK_TEAM_ID: 'T0' } }),
   npm('mcp-server-chart'),
   npm('context7-mcp'),
+  npm('notion-mcp-server'),
+  npm('tavily-mcp', [], { env: { TAVILY_API_KEY: 'x' } }),
   npm('playwright-mcp', ['--headless']),
+  npm('git-mcp-server', [], calling('git_status', { path: '.' })),
   pypi('mcp-server-time', ['--local-timezone', 'UTC'], {
-    call: { name: 'convert_time', arguments: { source_timezone: 'UTC', time: '12:00', target_timezone: 'Asia/Tokyo' } },
+    ...calling('convert_time', { source_timezone: 'UTC', time: '12:00', target_timezone: 'Asia/Tokyo' }),
   }),
-  pypi('mcp-server-git', [], { call: { name: 'no-such-tool', arguments: {} } }),
+  pypi('mcp-server-git', [], calling('git_status', { repo_path: '.' })),
   pypi('mcp-server-fetch'),
-  pypi('mcp-server-sqlite', ['--db-path', 'test.db'], { call: { name: 'list_tables', arguments: {} } }),
+  older('mcp-server-sqlite', ['--db-path', 'test.db'], calling('list_tables')),
+  older('mcp-server-calculator', [], calling('calculate', { expression: '6*7' })),
+  older('mcp-text-editor', [], calling('get_text_file_contents', { files: [] })),
+  older('cli-mcp-server', [], { ...calling('show_security_rules'), env: { ALLOWED_DIR: '.' } }),
+  older('mcp-shell-server', [], {
+    ...calling('shell_execute', { command: ['echo', 'hello'], directory: '/' }),
+    env: { ALLOW_COMMANDS: 'echo' },
+  }),
 ];
 
 /** What may differ. */
 const DECLARED: readonly string[] = [
   'dates and times, which differ between any two runs of one server',
-  'the words in which a tool that the server does not list is refused, an error or a result with isError: such a call does not reach the server, so the gateway answers it, as the protocol says',
-  'for clients that speak 2026-07-28 where the gateway does and the server does not: the name of the server in every _meta, and execution in tools, which that revision does not have',
+  'the words in which arguments that do not fit the schema of their tool are refused: the gateway does that before it decides, so such a call does not reach the server',
+  'for clients that speak 2026-07-28 where the gateway does and the server does not: what that revision adds or has elsewhere (its own number, the name of the server in every _meta, resultType, ttlMs and cacheScope; tasks are an extension, so tools have no execution)',
 ];
 
 interface Report {
@@ -80,8 +96,8 @@ export async function mcp(tell: (line: string) => void): Promise<readonly { read
   const clients = CLIENTS.filter((client) => here(client.name, client.needs(), tell));
   const servers = SERVERS.filter(({ name, program }) => here(name, program, tell));
   const reports: Report[] = [];
-  const wanted = process.env.TOLLBRIDGE_INTEROP_SERVER;
-  for (const server of servers.filter(({ name }) => !wanted || name === wanted)) {
+  const wanted = process.env.TOLLBRIDGE_INTEROP_SERVER?.split(',');
+  for (const server of servers.filter(({ name }) => wanted?.includes(name) ?? true)) {
     for (const client of clients) {
       reports.push(await compare(client, server));
       tell(JSON.stringify(reports.at(-1)));
@@ -162,9 +178,12 @@ async function transcript(client: Client, server: Server, command: string, cwd: 
 
 /** Without what is declared to differ. */
 function plain(part: string, value: unknown, { newest }: Client): unknown {
-  if (part === 'unknown' && isRefusal(value)) return 'refused';
+  if (part === 'nulled' && isRefusal(value)) return 'refused';
   const text = JSON.stringify(value ?? null, (name, member) => (newest && ADDED.includes(name) ? undefined : member));
-  return JSON.parse(text.replaceAll('"_meta":{},', '').replaceAll(/\d{4}-\d\d-\d\d(T[\d:.+Z-]*)?/g, 'a date'));
+  const undated = text.replaceAll(/\d{4}-\d\d-\d\d(T[\d:.+Z-]*)?/g, 'a date');
+  return JSON.parse(undated, (name, member) =>
+    name === '_meta' && isDeepStrictEqual(member, {}) ? undefined : member,
+  );
 }
 /** Each client shows an error in its own way; a result that is one says so. */
 function isRefusal(value: unknown): boolean {
@@ -172,7 +191,16 @@ function isRefusal(value: unknown): boolean {
   return said.isError === true || said.error !== undefined || said.code !== undefined;
 }
 
-const ADDED = ['execution', 'io.modelcontextprotocol/serverInfo'];
+const ADDED = [
+  'cacheScope',
+  'execution',
+  'extensions',
+  'io.modelcontextprotocol/serverInfo',
+  'protocolVersion',
+  'resultType',
+  'tasks',
+  'ttlMs',
+];
 
 function shown(parts: readonly string[], direct: Transcript, through: Transcript): readonly string[] {
   const cut = (value: unknown) => JSON.stringify(value ?? null).slice(0, 300);

@@ -5,14 +5,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { CHANGES, CODES, methodRow } from '../../../mappings/mcp.ts';
 import {
+  type Action,
   asFault,
   asText,
+  type CallerReference,
   type Deps,
   type Effect,
   Fault,
   isObject,
   type Json,
   type JsonObject,
+  type RequestContext,
   type ToolBackend,
   type ToolResult,
 } from '../../../src/index.ts';
@@ -30,7 +33,7 @@ import { isMcpRequestContext, type McpRequestContext } from '../request-context.
 import { createTaskEras } from '../tasks/legacy-as-modern.ts';
 import { createLegacyTasks } from '../tasks/modern-as-legacy.ts';
 import { withOwnSpan } from '../trace.ts';
-import { taints, toAttributes, toEffect, toToolResult } from '../translate.ts';
+import { isPlainName, taints, toAttributes, toEffect, toToolResult } from '../translate.ts';
 import type { UpstreamAuthDeps } from './auth/auth.ts';
 import { createEras } from './eras.ts';
 import { createKnownLists } from './known-lists.ts';
@@ -307,6 +310,44 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     return made;
   }
 
+  async function call(
+    { tool = '', arguments: args, trace: taskTrace, effect }: Pick<Action, 'tool' | 'arguments' | 'trace' | 'effect'>,
+    signal: AbortSignal,
+    callContext: RequestContext | undefined,
+    announced?: { readonly action: Action; readonly about: CallerReference },
+  ): Promise<ToolResult> {
+    const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();
+    caller.began?.();
+    const entry = catalog.tool(tool);
+    const trace = caller.trace ?? taskTrace;
+    const copied = paramHeaders(entry?.inputSchema, args);
+    // Without a trace of the caller's, the HTTP client starts one where it writes the headers.
+    const headers = trace && transport.kind === 'http' ? { ...copied, ...outgoingTrace(trace) } : copied;
+    const context: McpRequestContext = headers ? { ...caller, headers } : caller;
+    const plain = withOwnSpan(toCallParams(caller.params, tool, args), trace, transport.kind === 'stdio');
+    const params = announced ? announcing(plain, announced.action, announced.about) : plain;
+    const about = announced?.about;
+    const egress =
+      transport.host === undefined ? undefined : { host: transport.host, purpose: `mcp tools/call ${tool}` };
+    try {
+      const outcome = await exchange('tools/call', params, context, signal);
+      const result = withLoss(toToolResult(outcome, egress, name, about), effect);
+      return taints(entry, settings) ? { taint: { server: name, what: tool }, ...result } : result;
+    } catch (thrown) {
+      const { kind, message, details } = asFault(thrown);
+      if (thrown instanceof RpcError) return toToolResult(outcomeOf(thrown), egress, name, about);
+      const sent = details?.unanswered === true;
+      const open = sent || kind === 'deadline_exceeded' || signal.aborted;
+      return {
+        status: 'error',
+        output: null,
+        error: `${name}: ${message}`,
+        code: sent ? 'outcome_unknown' : asText(details?.code ?? kind),
+        ...(about && open && { remote: unansweredBy(name, about) }),
+      };
+    }
+  }
+
   return {
     name,
     pinned: true,
@@ -326,37 +367,13 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       return !settings.trusted && (row === undefined || row.reads === true);
     },
     async call(action, signal, callContext, reference) {
-      const { tool = '', arguments: args, trace: taskTrace } = action;
-      const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();
-      caller.began?.();
-      const entry = catalog.tool(tool);
-      const trace = caller.trace ?? taskTrace;
-      const copied = paramHeaders(entry?.inputSchema, args);
-      // Without a trace of the caller's, the HTTP client starts one where it writes the headers.
-      const headers = trace && transport.kind === 'http' ? { ...copied, ...outgoingTrace(trace) } : copied;
-      const context: McpRequestContext = headers ? { ...caller, headers } : caller;
-      const plain = withOwnSpan(toCallParams(caller.params, tool, args), trace, transport.kind === 'stdio');
       const about = settings.gateway ? await reference?.('mcp') : undefined;
-      const params = about ? announcing(plain, action, about) : plain;
-      const egress =
-        transport.host === undefined ? undefined : { host: transport.host, purpose: `mcp tools/call ${tool}` };
-      try {
-        const outcome = await exchange('tools/call', params, context, signal);
-        const result = withLoss(toToolResult(outcome, egress, name, about), action.effect);
-        return taints(entry, settings) ? { taint: { server: name, what: tool }, ...result } : result;
-      } catch (thrown) {
-        const { kind, message, details } = asFault(thrown);
-        if (thrown instanceof RpcError) return toToolResult(outcomeOf(thrown), egress, name, about);
-        const sent = details?.unanswered === true;
-        const open = sent || kind === 'deadline_exceeded' || signal.aborted;
-        return {
-          status: 'error',
-          output: null,
-          error: `${name}: ${message}`,
-          code: sent ? 'outcome_unknown' : asText(details?.code ?? kind),
-          ...(about && open && { remote: unansweredBy(name, about) }),
-        };
-      }
+      return await call(action, signal, callContext, about && { about, action });
+    },
+    unlisted(tool) {
+      // Names that could be mistaken for another are left out of the list, and stay uncallable.
+      if (!isPlainName(tool) || catalog.hasListed(tool)) return undefined;
+      return (args, signal, callContext) => call({ tool, arguments: args, effect: 'unknown' }, signal, callContext);
     },
     async pass({ method, params }, signal, callContext) {
       const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();

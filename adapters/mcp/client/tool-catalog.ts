@@ -9,6 +9,8 @@ import { distinct, toSkill } from '../translate.ts';
 export interface ToolCatalog {
   skills(): readonly Skill[];
   tool(name: string): JsonObject | undefined;
+  /** Whether the server has ever listed a tool of this name or of one that could be mistaken for it, also one that was left out. */
+  hasListed(name: string): boolean;
   /**
    * `whole`: the list is complete. Otherwise tools that it does not name stay. True when the union has changed.
    */
@@ -43,6 +45,7 @@ export function createToolCatalog(server: string, { clock, log }: { clock: Clock
   const stale = new Set<string>();
   let allStale = true;
   let union: Entries = new Map();
+  const names = new Set<string>();
   let skills: readonly Skill[] = [];
   let tasks = false;
   let made = 0;
@@ -82,6 +85,7 @@ export function createToolCatalog(server: string, { clock, log }: { clock: Clock
     },
     skills: () => skills,
     tool: (name) => union.get(name)?.tool,
+    hasListed: (name) => names.has(name.toLowerCase()),
     changed(source) {
       if (source === undefined) allStale = true;
       else stale.add(source);
@@ -108,8 +112,12 @@ export function createToolCatalog(server: string, { clock, log }: { clock: Clock
       const own = others.get(source) ?? first?.entries;
       const next = new Map(whole ? [] : own);
       // A tool whose name is no longer distinct is removed.
-      for (const name of refused) next.delete(name);
+      for (const name of refused) {
+        next.delete(name);
+        names.add(name.toLowerCase());
+      }
       for (const each of unique) {
+        names.add(each.name.toLowerCase());
         const text = canonicalJson(each.tool);
         const known = [own, first?.entries, union].map((entries) => entries?.get(each.name));
         next.set(each.name, known.find((entry) => entry?.text === text) ?? toEntry(text, each.tool, each.name));

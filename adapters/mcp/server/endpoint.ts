@@ -141,11 +141,23 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
       // The tool may be new, or exist for this session only: the server is asked for its list once.
       const context = contextFor(request, caller, running);
       await pass('tools/list', {}, caller, { ...context, params: {} }, running.signal);
-      return await attempt(calling).catch((again) => {
+      return await attempt(calling).catch(async (again) => {
         const late = asFault(again);
-        // As servers of the official SDKs answer. The server is not asked: it may take any name, and nothing crosses undecided.
-        return late.kind === 'not_found' ? failed(CODES.invalidParams, `Unknown tool: ${name}`) : unable(late);
+        return late.kind === 'not_found' ? await unlisted(calling) : unable(late);
       });
+    }
+  }
+
+  /** The server may take any name, so it is asked only where a rule allows it; otherwise the answer is that of the official SDKs. */
+  async function unlisted(calling: Calling): Promise<FrameOutcome> {
+    const { caller, tool } = calling;
+    const unknown = failed(CODES.invalidParams, `Unknown tool: ${tool}`);
+    try {
+      const tried = await callTasks.within(caller, server, (task) => perform(calling, undefined, task, true));
+      return tried.act.kind === 'refused' ? unknown : await answered(tried);
+    } catch (thrown) {
+      const fault = asFault(thrown);
+      return fault.kind === 'not_found' ? unknown : inability(fault);
     }
   }
 
@@ -179,6 +191,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
     calling: Calling,
     found: MountedTool | undefined,
     { taskId, sessionId }: CallTask,
+    unlisted = false,
   ): Promise<Tried> {
     const { request, tool, args, caller, running, from } = calling;
     const plain = contextFor(request, caller, running, sessionId);
@@ -198,6 +211,7 @@ export function createEndpoint(server: string, { bridge, callTasks, settings, de
         context: { ...context, began },
         ...members,
         tool: found,
+        unlisted,
         asked(askId) {
           question = askId;
           ask(askId);

@@ -92,6 +92,8 @@ export interface RuleOptions {
    * at once.
    */
   readonly request?: boolean;
+  /** The tool's server does not list it: a decision other than an allowance is a refusal, and nobody is asked. */
+  readonly unlisted?: boolean;
   /** Called with the id of the question that people are asked. */
   readonly asked?: ((askId: string) => void) | undefined;
 }
@@ -125,6 +127,19 @@ export interface Held {
 
 /** `taken`: this call has been decided on before; returned only to an asker with a claim. */
 type Authorize = (task: Task, action: Action, options: RuleOptions, held?: Held) => Promise<Authorization | 'taken'>;
+
+/** Nobody can judge a call of a tool that has no definition; a rule may allow it all the same. */
+function allowedOnly(decision: Decision): Decision {
+  const { verdict } = decision;
+  return verdict === 'escalate' || verdict === 'defer'
+    ? {
+        ...decision,
+        verdict: 'block',
+        code: 'not_listed',
+        reason: `${decision.reason} (its server lists no such tool)`,
+      }
+    : decision;
+}
 
 export function createAuthorizer(deps: AuthorizerDeps): Authorize {
   const { log, gate, asks, quotas: quotaRules, clock } = deps;
@@ -178,7 +193,8 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorize {
     held: Held,
   ): Promise<Authorization | 'taken'> {
     const revision = deps.revision?.();
-    const asked = asExecutable(held.refused ?? (await gate(action, options.decideMs, held.tool)), options);
+    const decided = asExecutable(held.refused ?? (await gate(action, options.decideMs, held.tool)), options);
+    const asked = options.unlisted ? allowedOnly(decided) : decided;
     if (options.request && tooMany(asked)) throw tooManyRequests(asked);
     const shown = await showable(task, action.arguments, asked.arguments);
     // People are asked about the act as the rules rewrote it, and that act may run.

@@ -15,6 +15,7 @@ import { openTask } from '../tasks/lifecycle.ts';
 import { referenceTo } from '../tasks/work-context.ts';
 import { argumentsTrouble } from '../tools/arguments.ts';
 import { FoundTool } from '../tools/catalog.ts';
+import { unlistedCall } from '../tools/unlisted.ts';
 import { decidedIn } from './action-events.ts';
 import type { Acts, ActsDeps } from './acts.ts';
 import { type Authorization, asDecision, createAuthorizer, type RuleOptions } from './authorize.ts';
@@ -126,7 +127,7 @@ export function createActs(deps: ActsDeps): Acts {
     const came = unwanted() ? STOPPED : await attempt(run);
     const outcome = came.status === 'ok' ? 'ok' : 'error';
     if (found) deps.counts?.note(calledTool(found), outcome, (performance.now() - began) / 1000);
-    const result = found ? await inspected(authorization.action, came) : came;
+    const result = found || options.unlisted ? await inspected(authorization.action, came) : came;
     const canceled = result.status !== 'ok' && unwanted();
     const code = result.code ?? (canceled ? 'canceled' : undefined);
     await record(task, { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired, code }, result);
@@ -208,7 +209,7 @@ function calledTool({ server, skill }: FoundTool): { readonly server: string; re
 
 /** The commands by which doors propose acts: those that the proposer runs itself, and calls of mounted tools. */
 export function actionHandlers(
-  deps: Context & { readonly acts: Acts },
+  deps: Context & Pick<ActsDeps, 'tools'> & { readonly acts: Acts },
 ): Pick<Handlers, 'action.propose' | 'tool.call'> {
   const { log, access, acts } = deps;
   return {
@@ -247,7 +248,8 @@ export function actionHandlers(
         ? await log.commit({ ...claim, decide: () => ({ events: [], result: { id: task.id } }) })
         : { repeated: false };
       const proposed = { ...body.action, ...(callId && { tool_call_id: callId }) };
-      const act = await acts.perform(task, proposed, optionsOf(command));
+      const unlisted = command.unlisted ? await unlistedCall(deps, task, proposed, command) : undefined;
+      const act = await acts.perform(task, unlisted?.proposed ?? proposed, optionsOf(command), unlisted?.effect);
       return accepted('tool.call', await access.see<Row>(actor, 'task', task.id), repeated, {
         act,
         ...(act.kind === 'refused' && { decision: act.decision }),
@@ -256,7 +258,8 @@ export function actionHandlers(
   };
 }
 
-function optionsOf({ actor, signal = NEVER, withdrawn, ext, context, tool, asked }: CommandEnvelope): RuleOptions {
-  return { actor, signal, withdrawn, request: true, takesArguments: true, ext, context, tool, asked };
+function optionsOf(command: CommandEnvelope): RuleOptions {
+  const { actor, signal = NEVER, withdrawn, ext, context, tool, asked, unlisted = false } = command;
+  return { actor, signal, withdrawn, request: true, takesArguments: true, ext, context, tool, asked, unlisted };
 }
 const NEVER = new AbortController().signal;

@@ -105,6 +105,7 @@ export function replayPorts(
       again() {},
       find: async () => undefined,
       known: () => undefined,
+      unlisted: () => undefined,
       pass: async () => ({}),
       taints: () => false,
       requirePassing() {},

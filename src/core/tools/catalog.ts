@@ -13,6 +13,7 @@ import type {
   RequestContext,
   ToolBackend,
   ToolServerState,
+  UnlistedCall,
 } from '../../ports/index.ts';
 import { createServerLists, NONE } from './server-lists.ts';
 import { ownDefinition } from './upstream-definition.ts';
@@ -73,6 +74,8 @@ export interface Tools {
     tool: MountedTool | undefined,
     act: Pick<ProposedAction, 'tool' | 'server'>,
   ): FoundTool | undefined;
+  /** A tool that its server does not list, where the server can be called for one. */
+  unlisted(actor: Actor, call: { readonly tool: string; readonly server: string }): UnlistedTool | undefined;
   /** Forwards a request in the server's own protocol. */
   pass(
     actor: Actor,
@@ -85,6 +88,11 @@ export interface Tools {
   taints(server: string, request: PassedRequest): boolean;
   /** Throws for a server that is not mounted, or that accepts only calls. */
   requirePassing(server: string): void;
+}
+
+export interface UnlistedTool {
+  readonly run: UnlistedCall;
+  attributes(sessionId: string): Action['attributes'];
 }
 
 /** `backends` is called anew each time: the mounted backends may change. */
@@ -155,6 +163,11 @@ export function createTools(
       const backend = serverOf(server, actor);
       const skill = backend && named(servers.known(backend), tool);
       return skill && new FoundTool(backend, skill, definition(skill));
+    },
+    unlisted(actor, { tool, server }) {
+      const backend = serverOf(server, actor);
+      const run = backend?.unlisted?.(tool);
+      return run && { run, attributes: (sessionId) => backend?.attributes?.(tool, sessionId) };
     },
     states: (actor) => servers.states(backendsOf(actor)),
     again: (server) => servers.again(backends().filter(({ name }) => name === server)),

@@ -53,8 +53,10 @@ function exposing(backend: ToolBackend, config: ExposeConfig): ToolBackend {
   /** The server's own name of a tool. A name that was given away no longer means the tool that has it there. */
   const ownName = (tool: string) => ownNames.get(tool) ?? tool;
 
+  // Its tools have other names here, or none: a name that is not exposed must not reach what it means there.
+  const { unlisted: _, ...listed } = backend;
   return {
-    ...backend,
+    ...listed,
     get name() {
       return backend.name;
     },

@@ -107,6 +107,7 @@ function claimOf(door: string, route: HttpRoute): Claim {
 function withClaim(claims: readonly Claim[], claim: Claim): readonly Claim[] {
   const other = claims.find(({ base, shared }) => base === claim.base && shared === claim.shared);
   if (!other) return [...claims, claim];
+  if (other.door === claim.door && other.handsOver && claim.handsOver) return [claim, ...claims];
   const doors =
     other.door === claim.door ? `the door ${claim.door} twice` : `the doors ${other.door} and ${claim.door}`;
   throw new Fault(

@@ -67,7 +67,7 @@ test('workers share a port, a token and their sessions; one that is killed is re
   await expect(fetch(url)).rejects.toThrow();
 });
 
-test('workers stop when the process that started them is killed', { timeout: 60_000 }, async () => {
+test('workers stop when the process that started them is killed', { timeout: 120_000 }, async () => {
   const dir = await aDirectory();
   const { child, says } = program(['--data', join(dir, 'data'), 'serve', '--port', '0', '--workers', '2', '--json'], {
     cwd: dir,
@@ -79,7 +79,9 @@ test('workers stop when the process that started them is killed', { timeout: 60_
   await eventually(() => !workers.some(alive), 'the workers to stop');
 });
 
-test('a configuration that no worker can start with ends the command with its error', async () => {
+test('a configuration that no worker can start with ends the command with its error', {
+  timeout: 120_000,
+}, async () => {
   const dir = await aDirectory();
   const blocker = program(['--data', join(dir, 'one'), 'serve', '--port', '0', '--json'], { cwd: dir });
   const [line] = await blocker.says(/^\{"object":"gateway".*\n/m);
@@ -88,8 +90,8 @@ test('a configuration that no worker can start with ends the command with its er
     cwd: dir,
   });
   expect(code).not.toBe(0);
-  expect(err).toContain('EADDRINUSE');
-  for (const workers of ['0', '-1', 'many', '1.5', '1000'])
+  expect(err).toContain(`port ${port} on 127.0.0.1 is taken by another program`);
+  for (const workers of ['0', 'many', '1.5', '1000'])
     expect((await ran(['serve', '--workers', workers], '', { cwd: dir })).err).toContain(
       `${workers} is not a number of workers`,
     );

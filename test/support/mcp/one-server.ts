@@ -46,10 +46,12 @@ export interface SceneOptions extends UpstreamOptions {
   readonly others?: McpGatewayOptions['upstreams'];
   /** The common address instead of the server's own. */
   readonly common?: boolean;
+  /** The address of another server instead. */
+  readonly at?: string;
 }
 
 export async function openScene(input: SceneOptions = {}): Promise<Scene> {
-  const { rules, config, gateway: more, others, common, ...options } = input;
+  const { rules, config, gateway: more, others, common, at = 'u', ...options } = input;
   const upstream = await openUpstream(options);
   const gateway = await openMcpGateway({
     upstreams: { u: { url: upstream.url, ...config }, ...others },
@@ -60,7 +62,7 @@ export async function openScene(input: SceneOptions = {}): Promise<Scene> {
     await gateway.close();
     await upstream.close();
   });
-  const url = common ? `${gateway.url}/mcp` : gateway.at('u');
+  const url = common ? `${gateway.url}/mcp` : gateway.at(at);
   let count = 0;
 
   async function modern(method: string, params: Loose = {}, asking: ModernMore = {}): Promise<Received> {

@@ -218,10 +218,11 @@ describe('while a batch is being written', () => {
   });
 
   test('when the batch cannot be written, both units are decided again, in the order they arrived', async () => {
-    const store = await startAhead();
-    await store.commit({ decide: () => ({ events: [event('task_1')] }) });
-    const db = other();
-    for (let n = 0; n < 20; n++) {
+    for (let n = 0; n < 6; n++) {
+      // One that has met no other writer yet: afterwards it decides with the lock for a while.
+      const store = await startAhead();
+      const db = other();
+      await store.commit({ decide: () => ({ events: [event('task_1')] }) });
       const said: string[] = [];
       const commit = noting(store, said);
       const found: (number | undefined)[] = [];
@@ -244,8 +245,8 @@ describe('while a batch is being written', () => {
         ...['first decided', 'first answered', 'second decided', 'second answered'],
       ]);
     }
-    const events = await all(store);
-    expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 41 }, (_, n) => n + 1));
+    const events = await all(await start());
+    expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 18 }, (_, n) => n + 1));
   });
 
   test('any interleaving, with another gateway on the same file, adds up', async () => {

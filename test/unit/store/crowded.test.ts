@@ -50,10 +50,10 @@ test('after a batch that was decided in vain, the next are decided with the lock
   };
   expect(await commit()).toBe(2);
   expect({ decided, handedOver }).toEqual({ decided: 2, handedOver: 1 });
-  for (let count = 0; count < 127; count += 1) await commit();
-  expect({ decided, handedOver }).toEqual({ decided: 129, handedOver: 1 });
-  expect(await commit()).toBe(130);
-  expect({ decided, handedOver }).toEqual({ decided: 130, handedOver: 2 });
+  for (let count = 0; count < 15; count += 1) await commit();
+  expect({ decided, handedOver }).toEqual({ decided: 17, handedOver: 1 });
+  expect(await commit()).toBe(18);
+  expect({ decided, handedOver }).toEqual({ decided: 18, handedOver: 2 });
   await ours.close();
   await theirs.close();
 });

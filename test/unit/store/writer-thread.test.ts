@@ -104,16 +104,25 @@ describe('a thread of its own', () => {
     const db = other();
     db.exec('BEGIN IMMEDIATE');
     let decided = 0;
-    const waiting = store.commit({
-      decide() {
-        decided += 1;
-        return { events: [event('task_1')] };
-      },
-    });
-    // A unit is decided again once the thread could not write it.
-    await eventually(() => decided > 1, 'a write that met the lock');
+    let answered = false;
+    const waiting = store
+      .commit({
+        decide() {
+          decided += 1;
+          return { events: [event('task_1')] };
+        },
+      })
+      .finally(() => {
+        answered = true;
+      });
+    await eventually(() => decided === 1, 'a unit that was decided without the lock');
+    // Longer than SQLite itself waits for a lock: the thread has met it, and units are not decided again while it is taken.
+    const before = performance.now();
+    await eventually(() => performance.now() - before > 50, 'a write that met the lock');
+    expect({ decided, answered }).toEqual({ decided: 1, answered: false });
     db.exec('ROLLBACK');
     expect((await waiting).events[0]).toMatchObject({ sequence: 1 });
+    expect(decided).toBe(2);
   });
 
   test('killed with its process, it loses nothing that was promised', async () => {

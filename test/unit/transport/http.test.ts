@@ -431,6 +431,21 @@ describe('routes', () => {
     );
   });
 
+  test('a part that is opened before its predecessor is closed takes over its path, and no other door does', async () => {
+    const { host, url } = await listen();
+    const route = (text: string) => ({ path: '/back/*', handsOver: true as const, handler: says(text) });
+    const giveBack = host.claim('tools', [route('old')]);
+    const giveUp = host.claim('tools', [route('new')]);
+    const body = async () => await (await asked(`${url}/back/x`)).text();
+    expect(await body()).toBe('new');
+    expect(() => host.claim('other', [route('other')])).toThrow(/claimed by the doors/);
+    // One that could not open after all leaves the path to the one before.
+    giveUp();
+    expect(await body()).toBe('old');
+    giveBack();
+    expect((await asked(`${url}/back/x`)).status).toBe(404);
+  });
+
   test('a path that is claimed while the port listens is served from then on, until it is given back', async () => {
     const { host, url } = await listen();
     expect((await asked(`${url}/late/x`)).status).toBe(404);

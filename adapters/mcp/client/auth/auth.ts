@@ -6,7 +6,7 @@ import { auth, ClientCredentialsProvider } from '@modelcontextprotocol/client';
 import { asFault, type Deps, Fault } from '../../../../src/index.ts';
 import type { UpstreamConfig } from '../../config.ts';
 import { createOrigins, ownMetadata } from './origins.ts';
-import { createSignIn, type Keeping, type OpenSignInPage, type SignIn } from './sign-in.ts';
+import { createSignIn, type Keeping, type Kept, type OpenSignInPage, type SignIn } from './sign-in.ts';
 
 export interface UpstreamAuth {
   headers(): Promise<Readonly<Record<string, string>>>;
@@ -19,8 +19,9 @@ export interface UpstreamAuthDeps extends Pick<Deps, 'secret' | 'keep' | 'alone'
   readonly auth?: UpstreamAuth;
   /** Opens a sign-in page for a person, where one is present. */
   readonly visit?: OpenSignInPage;
-  /** What ends the state of a sign-in that waits in this process. */
-  readonly mark?: () => string;
+  readonly person?: boolean;
+  /** Makes the states of sign-ins. */
+  readonly newState?: () => string;
 }
 
 /** The vault entry for the tokens of a sign-in, unless the configuration names another. */
@@ -97,7 +98,7 @@ export function signedIn(
   deps: UpstreamAuthDeps,
   keeping = keepingIn(keptAs(name, config), deps),
 ): SignIn {
-  const { secret, visit, mark, log } = deps;
+  const { secret, visit, person, newState, log } = deps;
   const { client_id, client_secret, client_document, scope, issuers, redirect = REDIRECT } = config;
   return createSignIn({
     server,
@@ -109,12 +110,13 @@ export function signedIn(
     ...(client_document && { document: client_document }),
     ...(client_id && { client: { id: client_id, ...(client_secret && { secret: () => secret(client_secret) }) } }),
     ...(visit && { visit }),
-    ...(mark && { mark }),
+    ...(person && { person }),
+    ...(newState && { newState }),
     keeping,
   });
 }
 
-export function keepingIn(key: string, { secret, keep, alone }: UpstreamAuthDeps): Keeping {
+export function keepingIn<T = Kept>(key: string, { secret, keep, alone }: UpstreamAuthDeps): Keeping<T> {
   return {
     async read() {
       const text = await secret(key).catch((cause) => {

@@ -12,6 +12,7 @@ import {
 import { authorityOf, createTokenExchange, incomingToken } from '../../../../src/transport/outbound/token-exchange.ts';
 import type { UpstreamConfig } from '../../config.ts';
 import { keepingIn, keptAs, signedIn, type UpstreamAuth } from './auth.ts';
+import { entriesInMemory, type LinkEntry, type Pending } from './open-links.ts';
 import { createSignInLinks, type Refusal } from './sign-in-links.ts';
 import { SignInRequired } from './sign-in-required.ts';
 
@@ -120,8 +121,10 @@ function signingIn(
     log: deps.log,
     name,
     url,
-    signIn: (visit, redirect, keeping) =>
-      signedIn(name, url, { ...config, redirect }, { ...deps, visit, mark: () => deps.http?.mark ?? '' }, keeping),
+    clock: deps.clock,
+    signIn: (newState, redirect, keeping) =>
+      signedIn(name, url, { ...config, redirect }, { ...deps, person: true, newState }, keeping),
+    entryOf: deps.keep ? (reference) => linksIn(`${keptAs(name, config)}.link.${reference}`, deps) : entriesInMemory(),
     async stored(caller) {
       const own = await keepingOf(caller).read();
       // The gateway registers itself once, not once for each caller. Of the common entry nothing else is used.
@@ -148,10 +151,10 @@ function signingIn(
       const make = () => signedIn(name, url, { ...config }, deps, keeping);
       let signIn = make();
       let refusal: SignInRequired | undefined;
-      const needed = (why?: Refusal) => new SignInRequired(name, caller, links.link(caller, why));
+      const needed = async (why?: Refusal) => new SignInRequired(name, caller, await links.link(caller, why));
       const headers = async () => {
         const found = await signIn.headers();
-        if (!found.authorization) throw needed();
+        if (!found.authorization) throw await needed();
         return found;
       };
       return {
@@ -165,7 +168,7 @@ function signingIn(
           const scopes = status === 403 && /\berror="insufficient_scope"/.test(challenge ?? '');
           if (status !== 401 && !scopes) return false;
           deps.log.info({ server: name, caller: caller.id }, 'a server no longer accepts the sign-in of a caller');
-          refusal = needed({ status, challenge });
+          refusal = await needed({ status, challenge });
           throw refusal;
         },
         async finish(code) {
@@ -176,6 +179,16 @@ function signingIn(
       };
     },
     close: links.close,
+  };
+}
+
+/** The open links of one caller, as a vault entry. */
+function linksIn(key: string, deps: CallerAuthDeps): LinkEntry {
+  const keeping = keepingIn<{ readonly links: readonly Pending[] }>(key, deps);
+  return {
+    read: async () => (await keeping.read())?.links ?? [],
+    write: (links) => keeping.write({ links }),
+    alone: keeping.alone,
   };
 }
 

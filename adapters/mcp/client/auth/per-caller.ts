@@ -172,8 +172,9 @@ export function createPerCaller(name: string, config: UpstreamConfig, deps: PerC
     return own;
   }
 
+  const { unlisted: _u, ...common } = nobody;
   const shared: ToolBackend = {
-    ...nobody,
+    ...common,
     list: async () => [],
     forCaller(actor) {
       // The gateway itself is no caller.

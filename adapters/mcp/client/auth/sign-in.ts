@@ -25,14 +25,27 @@ export interface Kept {
   /** The issuer a person signed in at. Without a new sign-in, no other issuer gets our credentials. */
   readonly issuer?: string;
 }
-export interface Keeping {
-  read(): Promise<Kept | undefined>;
-  write(kept: Kept): Promise<void>;
+export interface Keeping<T = Kept> {
+  read(): Promise<T | undefined>;
+  write(kept: T): Promise<void>;
   /** Runs `work` under a lock that holds across processes. */
   alone<T>(work: () => Promise<T>): Promise<T>;
 }
 
+/** A sign-in whose person is away at the authorization server. Secret: with it and the code of the answer tokens can be had. */
+export interface Begun {
+  readonly state: string;
+  readonly verifier_secret: string;
+  readonly scope?: string;
+  readonly metadata?: string;
+  readonly found?: OAuthDiscoveryState;
+}
+
 export interface SignIn extends UpstreamAuth {
+  /** Discovery and registration, up to the address to which a person has to go. Any process can complete it. */
+  begin(status: number, challenge: string | undefined): Promise<{ readonly address: URL; readonly begun: Begun }>;
+  /** The person is back, at this address: tokens are obtained. Throws where the answer does not belong to the sign-in. */
+  complete(begun: Begun, back: URL): Promise<void>;
   refused(status: number, challenge: string | undefined): Promise<boolean>;
   /** Like `refused`, but throws the reason when it fails. */
   obtain(status: number, challenge: string | undefined): Promise<boolean>;
@@ -46,8 +59,6 @@ export interface SignInOptions {
   readonly server: URL;
   /** Where the authorization server sends people back to. */
   readonly redirect: string;
-  /** What ends the state that they bring back: the sign-in waits in this process. */
-  readonly mark?: () => string;
   /** A registration made beforehand. */
   readonly client?: { readonly id: string; secret?(): Promise<string> };
   /** Where a document about us can be read, for servers that take that instead of a registration. */
@@ -57,6 +68,10 @@ export interface SignInOptions {
   readonly issuers?: readonly string[];
   readonly keeping: Keeping;
   readonly visit?: OpenSignInPage;
+  /** A person takes part, and goes to the address that `begin` returns. Implied by `visit`. */
+  readonly person?: boolean;
+  /** Makes the states by which the process that receives an answer finds its sign-in. */
+  readonly newState?: () => string;
   /** What an operator can do when no person is present, for the log. */
   readonly advice?: string;
   readonly log: Logger;
@@ -67,7 +82,9 @@ const REREAD_MS = 5_000;
 export function createSignIn(options: SignInOptions): SignIn {
   const { server, redirect, client, scope, keeping, visit, advice, log } = options;
   let kept: Promise<Kept> | undefined;
-  let flow = freshFlow(options.mark?.() ?? '');
+  const fresh = () => freshFlow(options.newState);
+  const person = options.person === true || visit !== undefined;
+  let flow = fresh();
   let asking: Promise<boolean> | undefined;
   /** Scopes that were requested because they were missing. Requesting them again would change nothing. */
   const widened = new Set<string>();
@@ -114,7 +131,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     const { issuer, tokens } = await current();
     return issuer ?? tokens?.issuer;
   };
-  const origins = createOrigins({ server, issuers: options.issuers, pinned, person: visit !== undefined });
+  const origins = createOrigins({ server, issuers: options.issuers, pinned, person });
 
   const provider: OAuthClientProvider = {
     redirectUrl: redirect,
@@ -148,7 +165,7 @@ export function createSignIn(options: SignInOptions): SignIn {
       const { clients = {} } = await current();
       const known = context && Object.hasOwn(clients, context.issuer) ? clients[context.issuer] : undefined;
       // A client that was registered with another redirect address would send people there. Refreshing sends no one anywhere.
-      return known && (!visit || sendsBackTo(known, redirect)) ? known : undefined;
+      return known && (!person || sendsBackTo(known, redirect)) ? known : undefined;
     },
     async saveClientInformation(information, context) {
       const { clients } = await current();
@@ -185,7 +202,7 @@ export function createSignIn(options: SignInOptions): SignIn {
 
   /** One request at a time: a refresh token is valid for one use, and a second request would use it again. */
   async function obtain(status: number, challenge: string | undefined): Promise<boolean> {
-    flow = freshFlow(options.mark?.() ?? '');
+    flow = fresh();
     const asked = await keeping.alone(async () => {
       if (await renewedElsewhere()) return undefined;
       return await ask(status, challenge);
@@ -224,7 +241,11 @@ export function createSignIn(options: SignInOptions): SignIn {
       log.warn(fields, 'this server requires a sign-in before its tools can be used: tollbridge mcp login');
       return false;
     }
-    const back = await visit(flow.address);
+    return await received(asked, await visit(flow.address));
+  }
+
+  /** The answer of the authorization server, as the address to which it sent the person. */
+  async function received(asked: Parameters<typeof auth>[1], back: URL): Promise<boolean> {
     if (back.searchParams.get('state') !== flow.state) {
       throw new Fault('unauthenticated', 'the authorization server answered another question than ours');
     }
@@ -239,6 +260,33 @@ export function createSignIn(options: SignInOptions): SignIn {
 
   return {
     obtain,
+    async begin(status, challenge) {
+      flow = fresh();
+      const asked = await ask(status, challenge);
+      const { address, state, verifier, scope: wanted, found } = flow;
+      if (typeof asked === 'string' || !address) {
+        throw new Fault('unauthenticated', 'the authorization server does not ask for a person');
+      }
+      const metadata = asked.resourceMetadataUrl?.href;
+      const about = {
+        ...(wanted !== undefined && { scope: wanted }),
+        ...(metadata && { metadata }),
+        ...(found && { found }),
+      };
+      return { address, begun: { state, verifier_secret: verifier, ...about } };
+    },
+    async complete({ state, verifier_secret: verifier, scope: wanted, metadata, found }, back) {
+      flow = { state, verifier, address: undefined, scope: wanted, found };
+      const asked = {
+        serverUrl: server,
+        ...(wanted !== undefined && { scope: wanted }),
+        ...(metadata && { resourceMetadataUrl: new URL(metadata) }),
+        fetchFn: origins.fetch,
+      };
+      if (!(await received(asked, back))) {
+        throw new Fault('unauthenticated', 'the authorization server issued no token');
+      }
+    },
     async granted() {
       const { tokens } = await current();
       return (
@@ -273,8 +321,8 @@ interface Flow {
   found: OAuthDiscoveryState | undefined;
 }
 
-function freshFlow(mark: string): Flow {
-  return { state: `${randomUUID()}${mark}`, verifier: '', address: undefined, scope: undefined, found: undefined };
+function freshFlow(newState: () => string = randomUUID): Flow {
+  return { state: newState(), verifier: '', address: undefined, scope: undefined, found: undefined };
 }
 
 /** A registration without redirect addresses is not ours to check. */

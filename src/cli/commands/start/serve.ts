@@ -66,6 +66,16 @@ async function serveWithWorkers(options: ServeOptions, config: Config, workers: 
 
 /** Says nothing itself: the process that started it speaks for all workers. */
 async function serveAsWorker(options: ServeOptions): Promise<undefined> {
+  try {
+    await workUntilStopped(options);
+  } finally {
+    // Also where it could not start: the channel to its parent would keep it alive.
+    leaveParent();
+  }
+  return undefined;
+}
+
+async function workUntilStopped(options: ServeOptions): Promise<void> {
   stopWithParent();
   const orders = await workerOrders();
   const config = await quietConfigFrom(options, requested(options));
@@ -81,8 +91,6 @@ async function serveAsWorker(options: ServeOptions): Promise<undefined> {
   await stop.requested;
   await gateway.close();
   endSupervision();
-  leaveParent();
-  return undefined;
 }
 
 function workersOf({ workers = '1' }: ServeOptions): number {

@@ -132,6 +132,7 @@ export function leaveParent(): void {
 export function stopWithParent(): void {
   const { worker } = cluster;
   worker?.once('disconnect', () => {
+    if (worker.exitedAfterDisconnect) return;
     worker.exitedAfterDisconnect = true;
     process.kill(process.pid, 'SIGTERM');
   });

@@ -64,7 +64,7 @@ const MOST_MS = 8;
 /** A batch that is written ahead is smaller: with every waiting unit in it, there would be none to decide meanwhile. */
 const MOST_ELSEWHERE = 64;
 /** Without the lock most batches would be decided in vain while others write; after so many with it, they are tried again. */
-const CROWDED = 128;
+const CROWDED = 16;
 /** With more waiting units than this the disk is not keeping up, and refusing is better than growing without bound. */
 const MOST_WAITING = 100_000;
 

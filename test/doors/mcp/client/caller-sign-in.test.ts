@@ -17,7 +17,7 @@ test('a caller without an account is refused with a link, signs in, and works wi
   const callers = await openCallers(PER_CALLER);
   const refused = await callers.call('ann', 'whoami');
   expect(refused).toMatch(
-    /^github is used with an account of ann, who has to sign in first: open http:\/\/127\.0\.0\.1:\d+\/connect\/github\/[\w-]{24} in a browser, sign in, and call the tool sign_in of github with the code that the page shows$/,
+    /^github is used with an account of ann, who has to sign in first: open http:\/\/127\.0\.0\.1:\d+\/connect\/github\/[\w-]{40} in a browser, sign in, and call the tool sign_in of github with the code that the page shows$/,
   );
   expect(await callers.tools('ann')).toEqual(['sign_in']);
   // Nothing has been sent to the server: there were no credentials to send.
@@ -181,6 +181,32 @@ test('a server that wants more scopes leads to a sign-in for all of them', async
   const { text } = await ann.go(await ann.consent(onward));
   await callers.call('ann', 'sign_in', { code: /<code>([^<]*)</.exec(text)?.[1] });
   expect(await callers.call('ann', 'whoami')).toBe('ann@github');
+});
+
+test('the link, the way back and the code may each reach another process with the same vaults', async () => {
+  const one = await openCallers(PER_CALLER);
+  const two = await openCallers(() => ({ url: one.accounts.url, ...PER_CALLER() }), { deps: one.secrets });
+  const at = (address: string, { gateway }: typeof one) => {
+    const { pathname, search } = new URL(address);
+    return `${gateway.url.replace('localhost', '127.0.0.1')}${pathname}${search}`;
+  };
+  const link = linkIn(await one.call('ann', 'whoami'));
+  // Both processes hand out the same link: it is the caller's, not the process's.
+  expect(new URL(linkIn(await two.call('ann', 'whoami'))).pathname).toBe(new URL(link).pathname);
+  const ann = person('ann@github');
+  const back = await ann.consent(await ann.begin(at(link, two)));
+  const { text } = await ann.go(at(back, one));
+  const code = /<code>([^<]*)</.exec(text)?.[1];
+  expect(code).toMatch(/^\w{3}-\w{3}-\w{3}$/);
+  // The answer counts once, at whichever process.
+  expect((await ann.go(at(back, two))).status).toBe(400);
+  expect(await two.call('bob', 'sign_in', { code })).toContain('this is not the code');
+  expect(await two.call('ann', 'sign_in', { code })).toBe('Signed in. The tools of the server can be used.');
+  expect(await two.call('ann', 'whoami')).toBe('ann@github');
+  expect(await one.call('ann', 'sign_in', { code })).not.toContain('has to sign in');
+  const seen = [...(await one.events()), ...(await two.events())];
+  const text2 = `${JSON.stringify(seen)}${one.lines.join('')}${two.lines.join('')}`;
+  for (const form of one.accounts.forms) expect(text2).not.toContain(form.get('code_verifier') ?? 'absent');
 });
 
 test('tokens, codes and verifiers are in no event and no line of the log, and events name the kind of credentials', async () => {

@@ -4,7 +4,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { AskRecord } from '../../../../src/model/asks.ts';
+import type { Row } from '../../../../src/ports/index.ts';
+import { ALLOW_ALL, VISITOR } from '../../../support/mcp/gateway.ts';
 import { openScene, outcome, type SceneOptions } from '../../../support/mcp/one-server.ts';
+import { echo } from '../../../support/mcp/upstream.ts';
 
 const STEERED = join(import.meta.dirname, '../../../support/upstreams/steered-server.mjs');
 
@@ -30,6 +34,61 @@ test('a tool that a server does not list is an unknown tool, and the server is n
   expect(error).toEqual({ code: -32602, message: 'Unknown tool: "steered__no-such"' });
   expect(seen('tools/call')).toEqual([]);
   expect(outcome(await client.request('tools/call', { name: 'nowhere__x' })).error).toMatchObject({ code: -32602 });
+});
+
+const BY_SERVER = `
+- { id: theirs, when: { server: steered }, then: allow }
+- { id: never, when: { tool: "delete_*" }, then: block }`;
+
+test('where a rule allows it, the server answers the call of a tool that it does not list', async () => {
+  const { legacy, seen, events } = await steered({ rules: BY_SERVER, at: 'steered' });
+  const client = await legacy();
+  const call = async (name: string) => outcome(await client.request('tools/call', { name, arguments: { a: 1 } }));
+  expect((await call('no-such')).error).toEqual({
+    code: -32602,
+    message: 'no tool is called no-such',
+    data: { its: 'own' },
+  });
+  expect(seen('tools/call').map(({ params }) => params)).toEqual([{ name: 'no-such', arguments: { a: 1 } }]);
+  const decided = (await events()).flatMap(({ event, payload }) =>
+    event === 'vendor.tollbridge.decided' && payload.action.kind === 'tool' ? [payload] : [],
+  );
+  expect(decided).toMatchObject([
+    {
+      action: { tool: 'no-such', effect: 'unknown', attributes: { listed: false, trusted: false } },
+      decision: { verdict: 'allow', rule_id: 'theirs' },
+    },
+  ]);
+  // A rule that names the tool holds although nothing lists it, and the caller cannot tell it from a tool that is not there.
+  expect((await call('delete_all')).error).toEqual({ code: -32602, message: 'Unknown tool: delete_all' });
+  // A name that could be mistaken for a listed one.
+  expect((await call('ECHO')).error).toEqual({ code: -32602, message: 'Unknown tool: ECHO' });
+  expect(seen('tools/call')).toHaveLength(1);
+});
+
+const UNDECIDED = '- { id: other, when: { tool: other }, then: block }';
+
+test('nobody is asked about a tool that its server does not list', async () => {
+  const { legacy, seen, gateway } = await steered({ rules: UNDECIDED, at: 'steered' });
+  const client = await legacy();
+  const { error } = outcome(await client.request('tools/call', { name: 'no-such' }));
+  expect(error).toEqual({ code: -32602, message: 'Unknown tool: no-such' });
+  const asks = await gateway.runtime.bridge.list<AskRecord & Row>(VISITOR, { object: 'ask', where: {} });
+  expect(asks.data).toEqual([]);
+  expect(seen('tools/call')).toEqual([]);
+});
+
+test('a tool that its server no longer lists is not called by the name under which it was pinned', async () => {
+  const { legacy, upstream } = await openScene({ tools: { echo, wipe: echo }, rules: ALLOW_ALL });
+  const client = await legacy();
+  expect(outcome(await client.request('tools/call', { name: 'wipe' })).result.isError).toBeUndefined();
+  const { wipe: _, ...others } = upstream.tools;
+  for (const name of Object.keys(upstream.tools)) delete upstream.tools[name];
+  Object.assign(upstream.tools, others);
+  await client.request('tools/list');
+  const before = upstream.count('tools/call');
+  expect(outcome(await client.request('tools/call', { name: 'wipe' })).error).toMatchObject({ code: -32602 });
+  expect(upstream.count('tools/call')).toBe(before);
 });
 
 test('no arguments, null and an empty object reach the server as they were sent', async () => {

@@ -1,7 +1,7 @@
 /** Work that one process does for all: by one at a time, and by the next one when that is gone or has lost its lease. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { Closable, Lease } from '../../../src/ports/index.ts';
-import { openDuty } from '../../../src/runtime/duty.ts';
+import { openDuty } from '../../../src/replicas/duty.ts';
 import { eventually } from '../../support/eventually.ts';
 
 /** A lease as a database gives it: `cut` takes it away from whoever has it. */

@@ -5,7 +5,7 @@ import { dirname, join, normalize, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 
-const ROOT = resolve(import.meta.dirname, '../..');
+const ROOT = resolve(import.meta.dirname, '../../..');
 const PUBLIC = ['dist/src/index.d.ts', 'dist/src/runtime/gateway.d.ts'];
 
 async function packed(): Promise<ReadonlySet<string>> {
