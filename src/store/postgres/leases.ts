@@ -1,5 +1,5 @@
 /**
- * Leases as session-level advisory locks on one connection: they end with it. The server ends it when nothing was heard from its holder for
+ * Leases as session-level advisory locks on one connection: they end with it. The server ends it when nothing was received from its holder for
  * the timeout, so a process that was paused or cut off loses its leases; it believes so itself after the same time. Each taking counts up an
  * epoch that later commits are checked against.
  */
@@ -35,8 +35,8 @@ interface Session {
   readonly client: pg.Client;
   readonly lost: AbortController;
   readonly held: Set<string>;
-  /** When it was last heard from. */
-  heard: number;
+  /** When it last answered. */
+  answeredAt: number;
   beat: NodeJS.Timeout | undefined;
 }
 
@@ -53,7 +53,7 @@ export function createLeases(deps: LeasesDeps): Leases {
     });
     const fresh: Session = {
       ...{ client, lost: new AbortController(), held: new Set<string>() },
-      ...{ heard: performance.now(), beat: undefined },
+      ...{ answeredAt: performance.now(), beat: undefined },
     };
     const gone = (): void => drop(fresh);
     client.on('error', gone);
@@ -61,7 +61,7 @@ export function createLeases(deps: LeasesDeps): Leases {
     await client.connect();
     await client.query(`SET idle_session_timeout = ${timeoutMs}`);
     letExit(client);
-    fresh.heard = performance.now();
+    fresh.answeredAt = performance.now();
     fresh.beat = setInterval(() => void beat(fresh), timeoutMs / 4).unref();
     return fresh;
   }
@@ -74,12 +74,12 @@ export function createLeases(deps: LeasesDeps): Leases {
   }
 
   async function beat(fresh: Session): Promise<void> {
-    // Not heard in time, or this process was paused: the server has ended the session, or is about to.
-    if (performance.now() - fresh.heard > timeoutMs) return drop(fresh);
+    // No answer in time, or this process was paused: the server has ended the session, or is about to.
+    if (performance.now() - fresh.answeredAt > timeoutMs) return drop(fresh);
     try {
       const asked = performance.now();
       await fresh.client.query('SELECT 1');
-      fresh.heard = asked;
+      fresh.answeredAt = asked;
     } catch {
       drop(fresh);
     }

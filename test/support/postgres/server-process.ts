@@ -61,7 +61,7 @@ setInterval(() => {
 try {
   await server.initialise();
   await server.start();
-  // Whoever finds the file finds all of it.
+  // A test that finds the file finds all of it.
   await writeFile(join(dir, 'port.new'), String(port));
   await rename(join(dir, 'port.new'), join(dir, 'port'));
 } catch (thrown) {

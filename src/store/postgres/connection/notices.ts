@@ -80,7 +80,7 @@ export function createNotices({ connections, versions, target, schema, writer }:
       const [found] = await connections.query(STATE);
       if (found) versions.seen(found[0] as number, found[1] as string);
     } catch {
-      // Whoever reads or writes meets the error too.
+      // A caller that reads or writes meets the error too.
     }
   }
 

@@ -3,7 +3,7 @@ import type { ReceiptQuery, TreeNode } from '../../../ports/index.ts';
 import type { LogTreeRows, ReceiptBody, Receipts } from '../../engine/database.ts';
 import type { Connections, Value } from '../connection/connections.ts';
 import { filledIn } from '../schema/migrations.ts';
-import { nodePlace } from '../writing/parameters.ts';
+import { nodePosition } from '../writing/parameters.ts';
 
 const COLUMNS = 'position, chain, number, hash, body';
 const PREFIX = 'sha256:';
@@ -45,7 +45,7 @@ export function createReceipts(connections: Connections, schema: string): Receip
       return (await connections.query(sql(text), values)).map(stored);
     },
     nodes: async (wanted) =>
-      nodesOf(wanted, await connections.query(NODES, [placesOf(wanted)]), (hash) => hash as string),
+      nodesOf(wanted, await connections.query(NODES, [positionsOf(wanted)]), (hash) => hash as string),
   };
 }
 
@@ -72,12 +72,12 @@ export function createLogTree(connections: Connections, schema: string): LogTree
   return {
     state,
     nodes: async (wanted) =>
-      nodesOf(wanted, await connections.query(NODES, [placesOf(wanted)]), (hash) => `${PREFIX}${hash}`),
+      nodesOf(wanted, await connections.query(NODES, [positionsOf(wanted)]), (hash) => `${PREFIX}${hash}`),
     prunedHead: async (object) =>
       (await connections.query(META, [prunedHeadName(object)]))[0]?.[0] as string | undefined,
     async grow({ from, first, size, frontier, nodes }) {
       if ((await state()).size !== from) return false;
-      await connections.query(PUT_NODES, [placesOf(nodes), nodes.map(({ bytes }) => Buffer.from(bytes, 'latin1'))]);
+      await connections.query(PUT_NODES, [positionsOf(nodes), nodes.map(({ bytes }) => Buffer.from(bytes, 'latin1'))]);
       await connections.query(PUT, [first, size, JSON.stringify(frontier)]);
       return true;
     },
@@ -88,16 +88,16 @@ export function createLogTree(connections: Connections, schema: string): LogTree
 export const prunedHeadName = (object: string): string => `pruned_head:${object}`;
 
 const EMPTY = { size: 0, frontier: [] };
-const placesOf = (wanted: Wanted): number[] => wanted.map(({ level, index }) => nodePlace(level, index));
+const positionsOf = (wanted: Wanted): number[] => wanted.map(({ level, index }) => nodePosition(level, index));
 
 function nodesOf(
   wanted: Wanted,
   rows: readonly (readonly unknown[])[],
   hashOf: (value: unknown) => string,
 ): TreeNode[] {
-  const found = new Map(rows.map(([place, hash]) => [place as number, hash]));
+  const found = new Map(rows.map(([position, hash]) => [position as number, hash]));
   return wanted.flatMap(({ level, index }) => {
-    const hash = found.get(nodePlace(level, index));
+    const hash = found.get(nodePosition(level, index));
     return hash === undefined ? [] : [{ level, index, hash: hashOf(hash) }];
   });
 }

@@ -31,7 +31,7 @@ export function createUpkeep({ connections, log, words, schema, sweep }: UpkeepD
      WHERE r.id = last.resource`,
   );
   // Remembers the first pruned event of each location, to be named to a reader that misses it.
-  const PLACES = sql(
+  const LOCATIONS = sql(
     `UPDATE $S.places p SET pruned = first.position FROM (
        SELECT place, min(position) AS position FROM $S.events WHERE position > $1 AND position <= $2 GROUP BY place) first
      WHERE p.id = first.place AND p.pruned = 0`,
@@ -78,7 +78,7 @@ export function createUpkeep({ connections, log, words, schema, sweep }: UpkeepD
       noticed();
       for (const [object, text] of heads) await connections.query(HEAD, [prunedHeadName(object), text]);
       await connections.query(BASES, [floor, upTo]);
-      await connections.query(PLACES, [floor, upTo]);
+      await connections.query(LOCATIONS, [floor, upTo]);
       await connections.query(FLOOR, [upTo, at]);
     },
     async dropKeys(before, most) {

@@ -15,14 +15,14 @@ export function parametersOf(writeSet: WriteSet): Value[] {
   const [levels, indexes, nodes] = apart(writeSet.nodes, 3);
   return [
     ...apart(writeSet.resources, 3),
-    ...placesOf(writeSet.locations),
+    ...apart(writeSet.locations, 5),
     ...apart(writeSet.words, 3),
     ...apart(writeSet.events, 5),
     ...apart(writeSet.stretches, 3),
     ...apart(writeSet.spans, 2),
     ...columnsOf(writeSet.rows),
     ...[positions!, chains!, numbers!, ids!, hashes!, tasks!, bodies!],
-    ...[levels!.map((level, at) => nodePlace(level as number, indexes![at] as number)), nodes!, size, frontier],
+    ...[levels!.map((level, at) => nodePosition(level as number, indexes![at] as number)), nodes!, size, frontier],
     ...[scopes!, digests!, results!, times!],
   ];
 }
@@ -34,7 +34,7 @@ export const PARAMETERS = parametersOf({
 }).length;
 
 /** Key of a tree node: nodes completed at the same time lie next to each other. */
-export function nodePlace(level: number, index: number): number {
+export function nodePosition(level: number, index: number): number {
   return (index + 1) * 2 ** level * 64 + level;
 }
 
@@ -43,10 +43,6 @@ function apart(values: readonly Column[], width: number): Column[][] {
   const columns: Column[][] = Array.from({ length: width }, () => []);
   for (let at = 0; at < values.length; at++) columns[at % width]!.push(values[at]!);
   return columns;
-}
-
-function placesOf(locations: readonly Column[]): Column[][] {
-  return apart(locations, 5);
 }
 
 function columnsOf(rows: readonly RowChange[]): Column[][] {

@@ -54,8 +54,8 @@ type StateRow = [
 
 export function createWriter(deps: WriterDeps): Writer {
   const { connections, versions, schema, name, writer, lockTimeoutMs, standby } = deps;
-  const places = Array.from({ length: OWN_PARAMETERS + PARAMETERS }, (_, at) => `$${at + 1}`).join(', ');
-  const WRITE = `SELECT ${filledIn('$S', schema)}.write_1(${places})`;
+  const placeholders = Array.from({ length: OWN_PARAMETERS + PARAMETERS }, (_, at) => `$${at + 1}`).join(', ');
+  const WRITE = `SELECT ${filledIn('$S', schema)}.write_1(${placeholders})`;
   const COUNT = filledIn('SELECT $S.count_1($1, $2)', schema);
   const RESOLVE = filledIn('SELECT $S.resolve_1($1, $2, $3, $4)', schema);
   // The server ends a transaction whose holder is silent, so that a gateway that hangs does not keep the lock.
