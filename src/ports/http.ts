@@ -66,10 +66,10 @@ export interface HttpRoute {
    * Where a request names the thing it is about. If the name has the mark of another replica, the request is handed on to it. A path that
    * ends in a mark needs no mention.
    */
-  readonly names?: readonly NamePlace[];
+  readonly names?: readonly NameLocation[];
 }
 
-export type NamePlace = { readonly header: string } | { readonly query: string };
+export type NameLocation = { readonly header: string } | { readonly query: string };
 
 /** The parts of an OpenAPI document that another document can include. */
 export interface Described {

@@ -17,7 +17,7 @@ export type {
   HttpRoute,
   InternalLink,
   LoginSource,
-  NamePlace,
+  NameLocation,
   UpgradeHandler,
 } from './http.ts';
 

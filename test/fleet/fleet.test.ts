@@ -21,14 +21,14 @@ afterAll(async () => {
 
 /** A client over standard streams starts a process of its own: no balancer stands before it. */
 const doors = DOORS.filter((door) => door !== 'acp-stdio');
-/** All of them with `TOLLBRIDGE_FLEET_STORIES=all`; otherwise each door tells every fifth. */
+/** All of them with `TOLLBRIDGE_FLEET_STORIES=all`; otherwise each door plays every fifth. */
 const all = process.env.TOLLBRIDGE_FLEET_STORIES === 'all';
-const told = (story: string, door: Door) =>
+const played = (story: string, door: Door) =>
   all || (storyNames().indexOf(story) + doors.indexOf(door as (typeof doors)[number])) % 5 === 0;
 
 describe('stories, each request at another replica', () => {
   for (const name of storyNames()) {
-    const here = doors.filter((door) => told(name, door) && !impossible({ door, backend: 'demo', story: name }));
+    const here = doors.filter((door) => played(name, door) && !impossible({ door, backend: 'demo', story: name }));
     test(`${name}: ${here.join(', ')}`, { timeout: 120_000 }, async () => {
       const story = liveStory(name);
       await setup.rules(story.rules);

@@ -138,9 +138,9 @@ export function createActs(deps: ActsDeps): Acts {
     const canceled = result.status !== 'ok' && unwanted();
     const code = result.code ?? (canceled ? 'canceled' : undefined);
     if (decision && canceled) await decision.write();
-    const together = decision && !(await decision.written()) ? unwritten : undefined;
+    const joined = decision && !(await decision.written()) ? unwritten : undefined;
     const call = { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired, code };
-    await record(task, { ...call, oneCommit: together !== undefined }, result, together);
+    await record(task, { ...call, oneCommit: joined !== undefined }, result, joined);
     return authorization.decision.verdict === 'modify'
       ? { kind: 'done', result, decision: authorization.decision }
       : { kind: 'done', result };

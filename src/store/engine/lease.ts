@@ -1,5 +1,6 @@
 /** Leases as callers hold them, and the check that a unit's lease is still its holder's at the moment of the commit. */
 import { Fault } from '../../model/faults.ts';
+import { anySignal } from '../../model/values/signals.ts';
 import type { Closable, Lease } from '../../ports/index.ts';
 import type { HeldLease, Lookups } from './database.ts';
 
@@ -22,7 +23,7 @@ export function createLeases(): Leases {
       return {
         name,
         epoch,
-        lost: lost ? AbortSignal.any([closed.signal, lost]) : closed.signal,
+        lost: lost ? anySignal([closed.signal, lost]) : closed.signal,
         async close() {
           forget();
           await close();

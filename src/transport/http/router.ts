@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response, Router } from 'express';
 import { Fault } from '../../model/faults.ts';
-import type { HttpRoute, NamePlace, UpgradeHandler } from '../../ports/index.ts';
+import type { HttpRoute, NameLocation, UpgradeHandler } from '../../ports/index.ts';
 
 /** Makes an empty Express router. Handed in, because Express is loaded only by a process that listens. */
 export type NewRouter = () => Router;
@@ -73,8 +73,8 @@ export function createHttpRouter({ newRouter, wrongMethod }: HttpRouterDeps): Ht
     upgradeAt: (path) => claims.find(({ pattern, upgrade }) => upgrade && pattern.test(path))?.upgrade,
     namesIn(request) {
       const path = pathOf(request);
-      const places = naming.find(({ pattern }) => pattern.test(path))?.names ?? [];
-      const said = places.map((place) => nameAt(request, place));
+      const locations = naming.find(({ pattern }) => pattern.test(path))?.names ?? [];
+      const said = locations.map((location) => nameAt(request, location));
       return [path, ...said].filter((name) => name?.includes('~') === true) as string[];
     },
     doors() {
@@ -121,13 +121,13 @@ function pathOf({ url = '/' }: IncomingMessage): string {
 }
 
 /** A header or parameter that is there twice names nothing here: which of the two counts is for the door to say. */
-function nameAt({ headers, url = '/' }: IncomingMessage, place: NamePlace): string | undefined {
-  if ('header' in place) {
-    const value = headers[place.header];
+function nameAt({ headers, url = '/' }: IncomingMessage, location: NameLocation): string | undefined {
+  if ('header' in location) {
+    const value = headers[location.header];
     return typeof value === 'string' ? value : undefined;
   }
   const at = url.indexOf('?');
-  const values = at < 0 ? [] : new URLSearchParams(url.slice(at + 1)).getAll(place.query);
+  const values = at < 0 ? [] : new URLSearchParams(url.slice(at + 1)).getAll(location.query);
   return values.length === 1 ? values[0] : undefined;
 }
 

@@ -10,21 +10,21 @@ export interface Balancer {
   readonly url: string;
   /** From now on these are the targets, by their URLs. */
   to(urls: readonly string[]): void;
-  /** How many requests each target was given. */
-  readonly given: ReadonlyMap<string, number>;
+  /** How many requests each target got. */
+  readonly counts: ReadonlyMap<string, number>;
   close(): Promise<void>;
 }
 
 export async function openBalancer(urls: readonly string[] = []): Promise<Balancer> {
   let targets = urls.map((url) => new URL(url));
   let turn = 0;
-  const given = new Map<string, number>();
+  const counts = new Map<string, number>();
   const open = new Set<Duplex>();
 
   function next(): URL | undefined {
     const target = targets[turn % Math.max(targets.length, 1)];
     turn += 1;
-    if (target) given.set(target.origin, (given.get(target.origin) ?? 0) + 1);
+    if (target) counts.set(target.origin, (counts.get(target.origin) ?? 0) + 1);
     return target;
   }
 
@@ -79,7 +79,7 @@ export async function openBalancer(urls: readonly string[] = []): Promise<Balanc
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    given,
+    counts,
     to(urls) {
       targets = urls.map((url) => new URL(url));
     },

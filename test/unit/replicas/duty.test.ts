@@ -4,7 +4,7 @@ import type { Closable, Lease } from '../../../src/ports/index.ts';
 import { openDuty } from '../../../src/replicas/duty.ts';
 import { eventually } from '../../support/eventually.ts';
 
-/** A lease as a database gives it: `cut` takes it away from whoever has it. */
+/** A lease as a database gives it: `cut` takes it away from its holder. */
 function aStore() {
   let holder: AbortController | undefined;
   return {

@@ -93,7 +93,7 @@ doors: { harn: { public_url: 'https://gw.example' }, ahp: false }
 test.each([
   [
     'listen:\n  colour: x',
-    'tollbridge.yaml:2:3: listen.colour is not known here; there are: host, port, public_url, tls, allowed_hosts, allowed_origins',
+    'tollbridge.yaml:2:3: listen.colour is not known here; there are: host, port, drain, public_url, tls, allowed_hosts, allowed_origins',
   ],
   ['auth:\n  oauth:\n    issuer: x', 'tollbridge.yaml:3:5: auth.oauth.audience is missing'],
   [
@@ -110,7 +110,7 @@ test.each([
   ['listen:', 'tollbridge.yaml:1:8: listen is empty; write what belongs there, or take it out'],
   [
     'listen: 4319',
-    'tollbridge.yaml:1:9: listen has to be written as { host: ... }; there are: host, port, public_url, tls, allowed_hosts, allowed_origins',
+    'tollbridge.yaml:1:9: listen has to be written as { host: ... }; there are: host, port, drain, public_url, tls, allowed_hosts, allowed_origins',
   ],
   ['demo: perhaps', 'tollbridge.yaml:1:7: demo is "perhaps", and has to be true or false'],
   [
