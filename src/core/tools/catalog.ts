@@ -18,6 +18,9 @@ import type {
 import { createServerLists, NONE } from './server-lists.ts';
 import { ownDefinition } from './upstream-definition.ts';
 
+/** How much longer a call waits for servers that have not answered, when no other has its tool. */
+const STARTING_MS = 5_000;
+
 /** A tool with the server that runs it. Doors are handed these too: none of its members reaches the server. */
 export class FoundTool implements MountedTool {
   readonly #backend: ToolBackend;
@@ -199,12 +202,16 @@ export function createTools(
           cause = thrown;
         }
       });
+      const matching = () =>
+        asked.flatMap((backend) => {
+          const skill = named(lists.get(backend) ?? NONE, tool);
+          return skill ? [{ backend, skill }] : [];
+        });
       // One that hangs does not hold up the others.
       await mostOf(answers);
-      const found = asked.flatMap((backend) => {
-        const skill = named(lists.get(backend) ?? NONE, tool);
-        return skill ? [{ backend, skill }] : [];
-      });
+      // The tool may be at one that is still starting, and nothing else can answer the call.
+      if (matching().length === 0) await mostOf(answers, STARTING_MS);
+      const found = matching();
       if (found.length > 1) {
         const names = found.map(({ backend }) => backend.name).join(' and ');
         throw new Fault('invalid_request', `${names} both serve ${tool}; name the server`, { param: '/action/server' });

@@ -6,10 +6,10 @@ const NEXT_MS = 500;
 const FIRST_MS = 5_000;
 
 /**
- * Resolves when all are settled, or when no further one settles for a moment after the last: one that hangs does not hold up the
- * others. Never rejects.
+ * Resolves when all are settled, or when no further one settles for a moment (`nextMs`) after the last: one that hangs does not hold up
+ * the others. Never rejects.
  */
-export function mostOf(all: readonly Promise<unknown>[]): Promise<void> {
+export function mostOf(all: readonly Promise<unknown>[], nextMs = NEXT_MS): Promise<void> {
   if (all.length === 0) return Promise.resolve();
   return new Promise((resolve) => {
     let left = all.length;
@@ -18,7 +18,7 @@ export function mostOf(all: readonly Promise<unknown>[]): Promise<void> {
       left -= 1;
       clearTimeout(timer);
       if (left === 0) resolve();
-      else timer = setTimeout(resolve, NEXT_MS);
+      else timer = setTimeout(resolve, nextMs);
     };
     for (const each of all) each.then(settled, settled);
   });

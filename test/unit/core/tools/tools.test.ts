@@ -165,3 +165,27 @@ test('a server that is used with credentials of each caller is listed and found 
   expect(tools.known(ANN, found, { tool: 'of_ann', server: 'theirs' })).toBe(found);
   expect(tools.known(BOB, found, { tool: 'of_ann', server: 'theirs' })).toBeUndefined();
 });
+
+test('a call by name waits for a server that is still starting when no other has the tool', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const quick = serverOf('quick', [skill('one')]);
+  const starting = serverOf('starting', []);
+  let answer: (skills: readonly Skill[]) => void = () => {};
+  starting.list = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  const tools = createTools(
+    () => [quick, starting],
+    () => 'hash',
+  );
+  const found = tools.find(ANN, 'two');
+  await vi.advanceTimersByTimeAsync(3_000);
+  answer([skill('two')]);
+  expect((await found)?.skill.name).toBe('two');
+  const unknown = tools.find(ANN, 'three');
+  unknown.catch(() => {});
+  await vi.advanceTimersByTimeAsync(10_000);
+  await expect(unknown).rejects.toThrow('starting does not say which tools it has');
+});
