@@ -108,9 +108,9 @@ describe('connections', () => {
     expect(await gateway.stop()).toBe(0);
   });
 
-  test('355 idle ones and few file descriptors left: a program that cannot be started is an error, not the end', async () => {
+  test('348 idle ones and few file descriptors left: a program that cannot be started is an error, not the end', async () => {
     const gateway = await serving('limits: { connections: 4096 }\n', 'ulimit -n 400');
-    await idle(gateway.port, 355);
+    await idle(gateway.port, 348);
     const answers = await Promise.allSettled([gateway.big({ size: 3 }), gateway.big({ size: 3 })]);
     expect(answers).toHaveLength(2);
     for (const socket of sockets.splice(0)) socket.destroy();
