@@ -272,7 +272,7 @@ function claimed(kind: Write['kind'], nonce: string, id: string): Write {
 
 async function spoiledCopy(name: string, spoil: (path: string) => void): Promise<string> {
   const dir = join(root, name);
-  await cp(runtime.location.dataDir, dir, { recursive: true });
+  await cp(runtime.location.dataDir, dir, { recursive: true, filter: (path) => !path.endsWith('.sock') });
   spoil(join(dir, 'log.db'));
   return dir;
 }

@@ -54,7 +54,7 @@ const clock = { now: () => new Date().toISOString() };
 export async function readEvidence({ dataDir, journal, copy }: EvidenceLocations): Promise<Evidence> {
   await rm(copy, { recursive: true, force: true });
   await mkdir(copy, { recursive: true });
-  await cp(dataDir, copy, { recursive: true, filter: (path) => !path.endsWith('.leases') });
+  await cp(dataDir, copy, { recursive: true, filter: (path) => !/\.(leases|sock)$/.test(path) });
   const path = join(copy, 'log.db');
   soundFile(path);
 
