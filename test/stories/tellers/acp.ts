@@ -18,12 +18,18 @@ function connect({ runtime, ana, personaId, logger }: World, hear: Hear) {
   // An editor that lost its line comes back; its work goes on without it.
   const config = { on_disconnect: 'continue' as const, ...(personaId && { persona: personaId }) };
   const served = serveStreams(settingsOf(config), { log: logger }, runtime.bridge, { actor: ana, input, output });
+  let gone = false;
   const reading = (async () => {
-    for await (const line of readLines(output, { limit: 32 * MIB })) hear(JSON.parse(line) as Json);
+    for await (const line of readLines(output, { limit: 32 * MIB })) if (!gone) hear(JSON.parse(line) as Json);
   })();
   return {
     say: (frame: Json) => void input.write(`${JSON.stringify(frame)}\n`),
-    async hangUp() {
+    /** The door goes on until the work of this line has ended. */
+    hangUp() {
+      gone = true;
+      input.end();
+    },
+    async close() {
       input.end();
       await served;
       output.end();
@@ -34,14 +40,19 @@ function connect({ runtime, ana, personaId, logger }: World, hear: Hear) {
 
 const open: OpenWire = async (world, hear) => {
   let line = connect(world, hear);
+  const lines = [line];
   return {
     async say(frame) {
       const { hang_up, connect: again } = frame as JsonObject;
-      if (hang_up) await line.hangUp();
-      else if (again) line = connect(world, hear);
-      else line.say(frame);
+      if (hang_up) line.hangUp();
+      else if (again) {
+        line = connect(world, hear);
+        lines.push(line);
+      } else line.say(frame);
     },
-    close: () => line.hangUp(),
+    async close() {
+      for (const each of lines) await each.close();
+    },
   };
 };
 
