@@ -2,7 +2,7 @@
  * What a harness adds to its yes: facts, context, hints. A decision has no member for them, so they travel as one argument of the act
  * that the harness rewrote, which puts them on record before an agent hears them. Pure.
  */
-import { isObject, type Json, type JsonObject } from '../../src/index.ts';
+import { isObject, type Json, type JsonObject, own } from '../../src/index.ts';
 
 const ADDED = 'added';
 const MEMBERS: Readonly<Record<string, string>> = {
@@ -13,8 +13,8 @@ const MEMBERS: Readonly<Record<string, string>> = {
 
 /** The arguments of the act with what the answer to it adds; undefined when it adds nothing. */
 export function withAdditions(args: JsonObject, type: string, answer: JsonObject): JsonObject | undefined {
-  const member = Object.hasOwn(MEMBERS, type) ? MEMBERS[type] : undefined;
-  const added = member === undefined ? undefined : answer[member];
+  const member = own(MEMBERS, type);
+  const added = member === undefined ? undefined : own(answer, member);
   if (added === undefined || added === null || (Array.isArray(added) && added.length === 0)) return undefined;
   return { ...args, [ADDED]: added };
 }

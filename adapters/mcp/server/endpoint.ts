@@ -299,9 +299,9 @@ function after(context: McpRequestContext, decided: () => Promise<void> | undefi
   const { input, refused } = context;
   return {
     ...context,
-    input: async (requests) => {
+    input: async (...asked) => {
       await decided();
-      return await input(requests);
+      return await input(...asked);
     },
     refused(method, reason) {
       // A decision that could not be written ends the call with that fault.

@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response, Router } from 'express';
 import { Fault } from '../../model/faults.ts';
+import { own } from '../../model/values/own.ts';
 import type { HttpRoute, NameLocation, UpgradeHandler } from '../../ports/index.ts';
 
 /** Makes an empty Express router. Handed in, because Express is loaded only by a process that listens. */
@@ -123,7 +124,7 @@ function pathOf({ url = '/' }: IncomingMessage): string {
 /** A header or parameter that is there twice names nothing here: which of the two counts is for the door to say. */
 function nameAt({ headers, url = '/' }: IncomingMessage, location: NameLocation): string | undefined {
   if ('header' in location) {
-    const value = headers[location.header];
+    const value = own(headers, location.header);
     return typeof value === 'string' ? value : undefined;
   }
   const at = url.indexOf('?');

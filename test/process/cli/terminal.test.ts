@@ -18,8 +18,9 @@ test.each([...(hasTmux ? (['tmux'] as const) : []), 'pipes' as const])(
     await terminal.shows(/Please answer y or n\./);
     await terminal.type('y');
     const screen = await terminal.shows(/^ {2}.* log$/);
-    expect(screen).toMatch(/event 29 +approved +by local:/);
-    expect(screen).toMatch(/event 34 +succeeded +send_mail: Mail to ana is sent\./);
+    // In a terminal the demo serves the console too, and a process that serves is on record before anything else.
+    expect(screen).toMatch(/event (29|30) +approved +by local:/);
+    expect(screen).toMatch(/event (34|35) +succeeded +send_mail: Mail to ana is sent\./);
     const [, check = '', touch = ''] = /^ {2}(.* verify \S+)\n[^\n]*\n {2}(sed .*)$/m.exec(screen) ?? [];
     const receipt = /receipt +(receipt_\w+)/.exec(screen)?.[1] ?? '';
     await terminal.command(check);

@@ -29,7 +29,7 @@ export interface Said {
 
 export async function aDirectory(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-cli-'));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  onTestFinished(() => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
   return dir;
 }
 
