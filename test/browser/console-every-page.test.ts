@@ -1,10 +1,12 @@
-/** Every page of the console with real traffic from all six protocols: shown, without a serious issue, in light, dark and on a phone. */
+/**
+ * Every page of the console with real traffic from all six protocols: shown, without a serious issue, in light, dark and on a phone.
+ * `npm run pictures` takes the pictures of `docs/images` here, so each is of a page that was checked.
+ */
 import { expect, test } from 'vitest';
 import { openConsole, seriousIssues } from '../support/console/console.ts';
 import { PROTOCOLS, raiseOnAll, waitingCount } from '../support/console/traffic.ts';
+import { picture } from '../support/process/browser.ts';
 
-/** A folder that gets a picture of each page. */
-const SCREENS = process.env.SCREENSHOTS;
 const WIDE = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 780 };
 const CONFIGURATION = `demo: true
@@ -29,7 +31,8 @@ test('every page shows the traffic of all six protocols, without a serious issue
   /** As a link in the page does; that each address opens by itself is tested page by page. */
   const go = async (path: string, text: string | RegExp) => {
     await page.evaluate(`history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new Event('popstate'))`);
-    await page.locator('#page').getByText(text).first().waitFor();
+    // A filter holds the same words in choices that are not open.
+    await page.locator('#page').getByText(text).filter({ visible: true }).first().waitFor();
   };
   // Clients of some protocols wait a while and not for ever, so their questions are looked at first; an AHP agent waits some seconds.
   await raiseOnAll(at);
@@ -43,15 +46,14 @@ test('every page shows the traffic of all six protocols, without a serious issue
     await page.evaluate('new Promise(requestAnimationFrame)');
   };
   const show = async (path: string, text: string | RegExp, name?: string) => {
-    const picture = async (as: string) =>
-      SCREENS && name && (await page.screenshot({ path: `${SCREENS}/${name}-${as}.png` }));
+    const taken = async (as: string) => name && (await picture(page, `${name}-${as}`));
     await go(path, text);
     expect([path, 'light', await seriousIssues(page)]).toEqual([path, 'light', []]);
-    await picture('light');
+    await taken('light');
     await look('dark', WIDE);
-    await picture('dark');
+    await taken('dark');
     await look('light', PHONE);
-    await picture('phone');
+    await taken('phone');
     await look('dark', PHONE);
     expect([path, 'dark phone', await seriousIssues(page)]).toEqual([path, 'dark phone', []]);
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth');

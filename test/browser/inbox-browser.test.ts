@@ -9,8 +9,6 @@ import { scriptedAgent } from '../support/gateway/agents.ts';
 import { openTestGateway } from '../support/gateway/test-gateway.ts';
 import { openPage } from '../support/process/browser.ts';
 
-const SCREENS = process.env.SCREENSHOTS;
-
 test('a person approves on a phone, and what they saw is what ran', async () => {
   const ran: unknown[] = [];
   const agent = scriptedAgent(async (sink) => {
@@ -52,17 +50,10 @@ test('a person approves on a phone, and what they saw is what ran', async () => 
     expect(wide, 'nothing runs out of the page sideways').toBeLessThanOrEqual(size.width);
     const { y = 0, height = 0 } = (await page.getByRole('button', { name: 'Approve' }).boundingBox()) ?? {};
     expect(y + height, 'the buttons are in sight').toBeLessThanOrEqual(size.height);
-    if (SCREENS) await page.screenshot({ path: `${SCREENS}/question-${size.width}.png` });
-  }
-  if (SCREENS) {
-    const dark = await openPage({ dark: true });
-    await dark.goto(link);
-    await dark.screenshot({ path: `${SCREENS}/question-dark.png` });
   }
   await page.getByLabel(/reason/).fill('fine by me');
   await page.getByRole('button', { name: 'Approve' }).click();
   expect(await page.locator('h1').textContent()).toBe('Approved');
-  if (SCREENS) await page.screenshot({ path: `${SCREENS}/answered.png` });
   await runtime.until(task.id);
   expect(ran).toEqual([{ to: 'bob', text: 'Lunch at <noon>?', long: 'x'.repeat(900) }]);
 
