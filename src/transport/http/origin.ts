@@ -2,7 +2,7 @@
  * Checks of Host and Origin: which names the gateway answers to, and which pages may use it. A browser sends both
  * headers honestly, so these two checks keep a web page from reaching a gateway on the same machine. Knows no protocol.
  */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { timesSent } from './headers.ts';
 
@@ -44,10 +44,21 @@ export function edgeTrouble(request: IncomingMessage, edge: Edge): string | unde
   return undefined;
 }
 
-/** The origin to allow in CORS headers; undefined when the request did not come from a page elsewhere. */
-export function crossOrigin(request: IncomingMessage, edge: Edge): string | undefined {
+/** CORS headers for pages of other origins, and whether the request was only a preflight; then it is answered. For admitted requests. */
+export function answeredPreflight(request: IncomingMessage, response: ServerResponse, edge: Edge): boolean {
   const { origin } = request.headers;
-  return origin && edge.allowedOrigins.some((allowed) => same(allowed, origin)) ? origin : undefined;
+  if (!origin || !edge.allowedOrigins.some((allowed) => same(allowed, origin))) return false;
+  response.setHeader('access-control-allow-origin', origin);
+  response.setHeader('vary', 'origin');
+  response.setHeader('access-control-expose-headers', 'x-request-id');
+  if (request.method !== 'OPTIONS' || !request.headers['access-control-request-method']) return false;
+  response.writeHead(204, {
+    'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
+    'access-control-allow-headers': request.headers['access-control-request-headers'] ?? '',
+    'access-control-max-age': '600',
+  });
+  response.end();
+  return true;
 }
 
 /** A name or address and a port, as spelled. Nothing is normalised: unusual spellings are not names of ours. */

@@ -1,13 +1,9 @@
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { HttpHandler } from '../../../src/ports/index.ts';
+import type { HttpHostOptions } from '../../../src/transport/http/host/options.ts';
 import { isLoopback } from '../../../src/transport/http/origin.ts';
-import {
-  createHttpHost,
-  type HttpHostOptions,
-  type ListeningHost,
-  requestIdOf,
-} from '../../../src/transport/http/server.ts';
+import { createHttpHost, type ListeningHost, requestIdOf } from '../../../src/transport/http/server.ts';
 import { rawHttp } from '../../support/wire/raw-http.ts';
 
 const open: ListeningHost[] = [];
