@@ -5,7 +5,8 @@
 import type { Decision } from '../../model/actions.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Task } from '../../model/resources.ts';
-import type { AuthorizerDeps, RuleOptions } from '../actions/authorize.ts';
+import type { RuleOptions } from '../actions/authorization.ts';
+import type { AuthorizerDeps } from '../actions/authorize.ts';
 import { SIGN_IN_KEY } from '../tasks/lifecycle.ts';
 import { createInputQuestions } from './input-questions.ts';
 

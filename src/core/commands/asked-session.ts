@@ -5,7 +5,7 @@
  */
 import type { EventDraft } from '../../model/events.ts';
 import { asFault, Fault } from '../../model/faults.ts';
-import type { Session } from '../../model/resources.ts';
+import type { Session, Task } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import type { Row } from '../../ports/index.ts';
 import { accepted, type Context, type Handlers, type Received } from '../context.ts';
@@ -42,7 +42,7 @@ export function createAskedSession(deps: AskedSessionDeps): Handlers['session.cr
         served: {},
       },
     });
-    const session_id = String((task as unknown as { session_id: string }).session_id);
+    const { session_id } = task as Task & Row;
     const end = (summary: string) =>
       deps.report({
         kind: 'task.report',

@@ -20,7 +20,7 @@ import { receiptLocation, receiptResource } from './views.ts';
 
 type Kinds = Extract<CommandKind, 'artifact.register' | 'receipt.verify' | 'binding.set' | 'passthrough'>;
 
-export interface Verdict {
+export interface ReportedVerification {
   readonly valid: boolean;
   readonly reason?: string;
   readonly details: JsonObject;
@@ -35,7 +35,7 @@ export interface RecordDeps extends Context {
   readonly verify: (
     stored: StoredReceipt,
     options: { readonly trustAnchor?: string; readonly atTime?: string },
-  ) => Promise<Verdict>;
+  ) => Promise<ReportedVerification>;
   readonly artifactLimit: number;
   readonly resultLimits: ResultLimits;
 }

@@ -192,6 +192,15 @@ export async function completeSession<T extends Session & Row>(
   return counted({ ...session, updated_at }, tally, last);
 }
 
+/** A session that this actor may see, completed. */
+export async function seenSession(
+  { store, access }: { readonly store: Store; readonly access: Access },
+  actor: Actor,
+  id: string,
+): Promise<Session & Row> {
+  return await completeSession(store, await access.see<Session & Row>(actor, 'session', id));
+}
+
 /** A session without later events: the event that opened it holds its whole state. */
 export function newSession({ id, created_at, payload }: CoreEvent<'session.created'>): Session & Row {
   const { session } = payload;

@@ -53,7 +53,7 @@ export interface Tally extends Row {
 }
 
 /** A tainted session, and the first source of its taint. */
-export interface Taint extends Row {
+export interface TaintRow extends Row {
   readonly object: 'taint';
   readonly from: JsonObject;
 }

@@ -1,7 +1,7 @@
 /** A replay that others ended early: the data for its receipt is in the event it began with. */
 import type { Task } from '../../model/resources.ts';
 import type { Store } from '../../ports/index.ts';
-import type { EndOptions } from '../tasks/end-task.ts';
+import type { EndOptions } from '../tasks/ending.ts';
 import { ours } from '../tasks/lifecycle.ts';
 
 /** Undefined for any other task. */

@@ -42,12 +42,12 @@ export interface Applied {
   readonly value: Json;
   readonly sha256: string;
   /** The stricter of the override's visibility and its artifact's. */
-  readonly visibility: Visibility;
+  readonly visibility: OverrideVisibility;
   readonly dependency: Dependency;
   readonly delta: ReceiptDelta & { readonly delta_id: string };
   readonly material: ReplayMaterial | undefined;
 }
-export type Visibility = 'public' | 'internal' | 'receipt_only';
+export type OverrideVisibility = 'public' | 'internal' | 'receipt_only';
 
 export interface OverrideDeps {
   readonly store: Pick<Store, 'blob'>;
@@ -250,11 +250,11 @@ function deltaId(key: string, names: Set<string>): string {
 }
 
 /** A secret is receipt-only, whatever visibility its override states. */
-function visibilityOf({ kind, visibility }: ReplayOverride): Visibility {
+function visibilityOf({ kind, visibility }: ReplayOverride): OverrideVisibility {
   return kind === 'secret_value' ? 'receipt_only' : (visibility ?? 'receipt_only');
 }
 
-const STRICTNESS: readonly Visibility[] = ['public', 'internal', 'receipt_only'];
+const STRICTNESS: readonly OverrideVisibility[] = ['public', 'internal', 'receipt_only'];
 
 async function fromArtifact({ store, see }: OverrideDeps, override: ReplayOverride, param: string) {
   const id = override.artifact_id as string;
@@ -264,13 +264,13 @@ async function fromArtifact({ store, see }: OverrideDeps, override: ReplayOverri
   const kept = artifact.sha256 && typeof artifact.metadata.bytes === 'number';
   const bytes = kept ? await store.blob(artifact.sha256 as string) : undefined;
   if (!bytes) throw new Fault('not_found', `no content for artifact ${id}`, { param });
-  const own = STRICTNESS.indexOf(artifact.visibility as Visibility);
+  const own = STRICTNESS.indexOf(artifact.visibility as OverrideVisibility);
   const asked = STRICTNESS.indexOf(visibilityOf(override));
   return {
     value: parsed(Buffer.from(bytes).toString('utf8')),
     sha256: `sha256:${(artifact.sha256 as string).replace(/^sha256:/, '')}`,
     // An unknown visibility counts as the strictest.
-    visibility: STRICTNESS[own < 0 ? STRICTNESS.length - 1 : Math.max(own, asked)] as Visibility,
+    visibility: STRICTNESS[own < 0 ? STRICTNESS.length - 1 : Math.max(own, asked)] as OverrideVisibility,
   };
 }
 

@@ -12,7 +12,7 @@ import { endsTask } from '../events/projections/tasks.ts';
 import type { Tally } from '../events/rows.ts';
 import { untilWritten } from '../waiting.ts';
 import { inTask, move } from './lifecycle.ts';
-import { refuseQueued } from './new-task.ts';
+import { refuseQueued } from './submission/refused.ts';
 import { createTaskRuns, LEAVING, type Live, type TaskRunsDeps } from './task-run.ts';
 
 export interface RunnerDeps extends TaskRunsDeps {

@@ -1,19 +1,11 @@
 /** Accepts new work: decided on, charged and recorded in one commit, and started in the same one when its session is free. */
-import type { Action, Actor, Decision } from '../../model/actions.ts';
+import type { Action, Actor } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
-import { asFault, Fault } from '../../model/faults.ts';
-import {
-  type MessageInput,
-  MessageInput as MessageInputShape,
-  type Persona,
-  type Quota,
-  type Session,
-  type Task,
-} from '../../model/resources.ts';
+import { Fault } from '../../model/faults.ts';
+import type { Persona, Session, Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
-import { check, validator } from '../../model/validate.ts';
-import type { AgentBackend, Committed, QuotaRules, ReceiptIssuer, Row, Unit } from '../../ports/index.ts';
-import { mayCall, requireScope } from '../access.ts';
+import type { Committed, QuotaRules, ReceiptIssuer, Row, Unit } from '../../ports/index.ts';
+import { requireScope } from '../access.ts';
 import type { Acts } from '../actions/acts.ts';
 import { chargeEvents } from '../actions/charging.ts';
 import { decidedEvent, type Gate } from '../actions/gate.ts';
@@ -28,23 +20,25 @@ import {
   admitted,
   freshSession,
   mayUse,
-  type Served,
   servedIn,
   sessionEvent,
   unserved,
 } from '../commands/session-opening.ts';
-import { messageEvents, openSession } from '../commands/transcript.ts';
+import { openSession } from '../commands/transcript.ts';
 import { accepted, type Context, earlier, once, type Received } from '../context.ts';
 import { taskAfter } from '../events/projections/tasks.ts';
 import type { Tally } from '../events/rows.ts';
-import { goOnWith } from '../waiting.ts';
-import { callerOf, hopOf, refuseCircle } from './calling-gateway.ts';
 import type { Endings } from './end-task.ts';
 import { inTask, move } from './lifecycle.ts';
-import { createRefused, type NewTask, newTask, switchedOff } from './new-task.ts';
 import type { Runner } from './runner.ts';
+import { type AgentChoiceDeps, createAgentChoice, requireHeld } from './submission/agent.ts';
+import { callerOf, hopOf, refuseCircle } from './submission/calling-gateway.ts';
+import { createInputOpening, requireWhole, wholeInput, withInput } from './submission/input.ts';
+import { type NewTask, newTask } from './submission/new-task.ts';
+import { atSubmission, Exhausted, isNo, limitedCost, type No, requireRoom } from './submission/quotas.ts';
+import { createRefused, switchedOff } from './submission/refused.ts';
 
-export interface SubmitDeps extends Context {
+export interface SubmitDeps extends Context, AgentChoiceDeps {
   readonly gate: Gate;
   readonly admit: Admit;
   readonly acts: Acts;
@@ -54,23 +48,20 @@ export interface SubmitDeps extends Context {
   readonly timeLimits: Pick<TimeLimits, 'begin' | 'watch'>;
   /** The log redacts this value from now on. False: it cannot, because too many values are known already. */
   readonly learn: (secret: string) => boolean;
-  readonly backends: ReadonlyMap<string, AgentBackend>;
-  readonly defaultAgent: (actor: Actor) => string | undefined;
   /** Why this agent accepts no work; undefined when it does. */
   readonly offReason: (agent: string) => string | undefined;
   readonly instance: string;
-  readonly isDead: (instance: string) => Promise<boolean>;
   /** The name by which other processes can check that this one lives; undefined while they could not. */
   readonly servedBy: () => string | undefined;
   /** The identity of this gateway to others, for work that comes back to it. */
   readonly sealer?: ReceiptIssuer['sealer'];
 }
 
-const isMessageInput = validator(MessageInputShape);
-
 export function createSubmit(deps: SubmitDeps) {
   const { log, access, ids, acts, runner, gate, backends } = deps;
   const refuse = createRefused(deps);
+  const opening = createInputOpening(deps);
+  const { agentFor, processOf } = createAgentChoice(deps);
 
   return async function submit(command: Received<'task.submit'>) {
     const { actor, body } = command;
@@ -134,7 +125,7 @@ export function createSubmit(deps: SubmitDeps) {
     const whole = decision.verdict === 'modify' ? undefined : wholeInput(command.unlogged, deps.learn);
 
     const served = deps.servedBy();
-    const opened = opening(input, { task_id: id, ...home }, actor);
+    const opened = opening(input, { task_id: id, ...home }, actor.id);
     const start = opened instanceof Promise ? await opened : opened;
     const accepting: Unit = {
       reads: [
@@ -145,14 +136,7 @@ export function createSubmit(deps: SubmitDeps) {
       decide(at) {
         if (!opens) openSession(at, session.id);
         if (branchId) openBranch(at, branchId);
-        const holds: string[] = [];
-        for (const { id: quotaId } of data.quotas) {
-          const current = at.get<Quota & Row>('quota', quotaId);
-          const over = current && deps.quotas.refuse(current, action.cost ?? {}, at.now);
-          if (over && over.verdict !== 'escalate')
-            throw new Exhausted(isNo(over) ? over : { ...over, verdict: 'block' });
-          if (current && Object.hasOwn(current.limits, 'concurrency')) holds.push(quotaId);
-        }
+        const holds = requireRoom(deps.quotas, at, data.quotas, action.cost ?? {});
         const task = newTask({ input: start.input, now: at.now, ...wanted });
         const location = inTask(task);
         const events: EventDraft[] = [
@@ -279,117 +263,4 @@ export function createSubmit(deps: SubmitDeps) {
     const { id } = result as { id: string };
     return accepted('task.submit', await access.see<Task & Row>(actor, 'task', id), true);
   }
-
-  /** An agent that this actor may not call is as absent as one that is not mounted. */
-  function agentFor(actor: Actor, wanted: string | undefined, persona?: Persona, served?: Served): string {
-    const ofPersona = persona && backends.has(persona.entry_workflow) ? persona.entry_workflow : undefined;
-    const named = wanted ?? ofPersona ?? served?.agent ?? deps.defaultAgent(actor);
-    if (!named) throw new Fault('invalid_request', 'no agent is mounted, and the task names none', { param: '/agent' });
-    if (named !== 'none' && !mayCall(actor, named)) throw absent(named);
-    return named;
-  }
-
-  /** An agent behind a relay is mounted in its process only, which finds the task in the session and takes it up. */
-  async function processOf(agent: string, served: Served | undefined): Promise<string> {
-    if (served?.agent !== agent || (await deps.isDead(served.instance))) throw absent(agent);
-    return served.instance;
-  }
-
-  /** A task whose input is a message adds it to the transcript; any other input stays with the task. */
-  function opening(
-    input: JsonObject,
-    location: { workspace_id: string; session_id: string; task_id: string },
-    actor: Actor,
-  ): Opened | Promise<Opened> {
-    const at = inTask({ id: location.task_id, ...location });
-    if (!isMessageInput(input)) {
-      requireWhole(input);
-      return goOnWith(log.fit(input, { ...location, now: deps.clock.now() }), ({ value, artifacts }) => {
-        const events = artifacts.map(
-          (artifact): EventDraft => ({ event: 'artifact.created', payload: { artifact }, ...at }),
-        );
-        return { input: value as JsonObject, events, born: [] };
-      });
-    }
-    return goOnWith(messageEvents(deps, at, input as MessageInput, actor.id), (events) => {
-      const spoken = events.find(({ event }) => event === 'user.message' || event === 'agent.message')?.payload.message;
-      const message = spoken as JsonObject & { id: string };
-      // An id that the caller chose may be in use already.
-      return { input: message, events, born: 'id' in input ? [] : [message.id] };
-    });
-  }
-}
-
-/** A session's tier below act_auto cannot be enforced on an agent that acts by itself and only reports. */
-function requireHeld(most: string | undefined, backend: AgentBackend | undefined): void {
-  if (!backend || most === undefined || most === 'act_auto' || most === 'act_with_approval') return;
-  if (backend.abilities.evidence !== 'observed') return;
-  const why = `agent ${backend.name} acts by itself and reports what it did, so its session cannot be limited to ${most}`;
-  throw new Fault('policy_violation', why, { details: { agent: backend.name, autonomy_tier: most } });
-}
-
-/** Input that has parts is meant as a message and must be a valid one. As plain data, the visibility of its parts would be ignored. */
-function requireWhole(input: JsonObject): void {
-  const parts = Array.isArray(input.parts) ? (input.parts as readonly (JsonObject | null)[]) : [];
-  const means = ('role' in input && 'parts' in input) || parts.some((part) => typeof part?.type === 'string');
-  if (!means) return;
-  try {
-    check(MessageInputShape, input, 'input');
-  } catch (thrown) {
-    const { message, param = '' } = asFault(thrown);
-    throw new Fault('invalid_request', message, { param: `/input${param === '/' ? '' : param}` });
-  }
-}
-
-/** The input of a task as it is in the task and in the log. */
-interface Opened {
-  readonly input: JsonObject;
-  readonly events: readonly EventDraft[];
-  readonly born: readonly string[];
-}
-
-/** The input as the agent gets it, once the log redacts everything it may not hold. */
-function wholeInput(unlogged: Received<'task.submit'>['unlogged'], learn: SubmitDeps['learn']): JsonObject | undefined {
-  return unlogged?.secrets.every((secret) => learn(secret)) ? unlogged.input : undefined;
-}
-
-/** The cost of a task under the given limits. Time is charged while the work runs; here some must be left. */
-function limitedCost(quotas: readonly Quota[], outside: boolean): Record<string, number> {
-  const names = ['concurrency', 'wall_time_ms', ...(outside ? [] : ['requests_per_minute'])];
-  const limits = (name: string) => quotas.some((quota) => Object.hasOwn(quota.limits, name));
-  return Object.fromEntries(names.filter(limits).map((name) => [name, 1]));
-}
-
-/** The charge for accepting a task, in the names of each quota's limits; time is charged later. */
-function atSubmission(cost: Readonly<Record<string, number>>, limits: Readonly<Record<string, number>>) {
-  const charged = (name: string) =>
-    name === 'tasks' || ((name === 'concurrency' || name === 'requests_per_minute') && Object.hasOwn(limits, name));
-  return Object.fromEntries(Object.entries(cost).filter(([name]) => charged(name)));
-}
-
-type No = Decision & { readonly verdict: 'block' | 'defer' };
-function isNo(decision: Decision): decision is No {
-  return decision.verdict === 'block' || decision.verdict === 'defer';
-}
-
-/** A quota had room when it was read and has none in the commit that would use it. That commit writes nothing. */
-class Exhausted extends Fault {
-  readonly decision: No;
-
-  constructor(decision: No) {
-    super('policy_violation', decision.reason);
-    this.decision = decision;
-  }
-}
-
-/** A person switched this agent off; rules are not asked, because none of them could say yes. */
-/** A rule that rewrites a prompt into nothing names no alternative input: that is a refusal. */
-function withInput(decision: Decision): Decision {
-  if (decision.verdict !== 'modify' || decision.arguments?.input) return decision;
-  const reason = `${decision.reason} (the rule rewrites the prompt but gives no input)`;
-  return { ...decision, verdict: 'block', reason };
-}
-
-function absent(agent: string): Fault {
-  return new Fault('invalid_request', `no agent ${agent} is mounted`, { param: '/agent' });
 }

@@ -3,9 +3,9 @@ import type { Artifact, Memory, Session, Task, Workspace } from '../../model/res
 import type { CallerReference, ReceiptIssuer, Row, Store, Work } from '../../ports/index.ts';
 import { withMemories } from '../commands/memories.ts';
 import { messagesOf } from '../commands/transcript.ts';
-import { hopOf } from './calling-gateway.ts';
 import { ours } from './lifecycle.ts';
 import { isAwaiting, type PendingWorkDeps } from './pending-work.ts';
+import { hopOf } from './submission/calling-gateway.ts';
 
 interface Belonging {
   readonly session: Session;

@@ -12,7 +12,7 @@ import { spellMany } from '../seal/canonical-json.ts';
 import { listed } from './append-list.ts';
 import { unanswered } from './approvals.ts';
 import { summaryOfCall, wasSpent } from './call-summaries.ts';
-import type { Evidence } from './evidence.ts';
+import type { TaskEvidence } from './evidence.ts';
 import { signable } from './read-members.ts';
 import { type CallEvidence, callsInOrder } from './tool-calls.ts';
 import { consumed, cost, modelRoute, totals, usageGaps } from './usage.ts';
@@ -21,7 +21,7 @@ export type UnsealedReceipt = Omit<Receipt, 'chain' | 'signatures'>;
 
 export interface ReceiptInput {
   readonly receipt_id: string;
-  readonly evidence: Evidence;
+  readonly evidence: TaskEvidence;
   readonly task: Pick<Task, 'id' | 'session_id' | 'workspace_id' | 'created_at'> &
     Partial<Pick<Task, 'started_at' | 'branch_id' | 'persona_id' | 'parent_task_id'>>;
   readonly end: {

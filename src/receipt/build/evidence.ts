@@ -45,7 +45,7 @@ export interface ModelCall {
  * Owned by the account that created it. `learn` changes it in place, because it runs with every event; its lists and maps are
  * replaced and never mutated, except for the calls. To fold events tentatively, use a copy.
  */
-export interface Evidence {
+export interface TaskEvidence {
   /** The last event folded: reading on after it catches up. */
   cursor: string | undefined;
   /** Sequence of the last event folded whose resource is the task itself; 0 before the first. */
@@ -84,15 +84,15 @@ export interface Evidence {
   still_running: boolean;
 }
 
-export function createEvidence(): Evidence {
+export function createEvidence(): TaskEvidence {
   return copyOf(EMPTY);
 }
 
-export function copyOf(evidence: Evidence): Evidence {
+export function copyOf(evidence: TaskEvidence): TaskEvidence {
   return { ...evidence, calls: copyOfCalls(evidence.calls), run: evidence.run && copyOfRun(evidence.run) };
 }
 
-const EMPTY: Evidence = {
+const EMPTY: TaskEvidence = {
   calls: createCalls(),
   cursor: undefined,
   sequence: 0,
@@ -127,14 +127,14 @@ const EMPTY: Evidence = {
  * Folds one event. An event already folded changes nothing, so overlapping reads are harmless. Returns the event's leaf if it was
  * hashed.
  */
-export function learn(evidence: Evidence, event: CoreEvent): string | undefined {
+export function learn(evidence: TaskEvidence, event: CoreEvent): string | undefined {
   if (alreadyFolded(evidence, event)) return undefined;
   const reducer = own(REDUCERS, event.event);
   if (typeof reducer === 'function') reducer(evidence, membersOf(event.payload), event);
   return foldEnvelope(evidence, event);
 }
 
-function alreadyFolded({ cursor }: Evidence, { id }: CoreEvent): boolean {
+function alreadyFolded({ cursor }: TaskEvidence, { id }: CoreEvent): boolean {
   // Ids sort as text, so a later event needs no closer comparison.
   if (cursor === undefined || id > cursor) return false;
   if (id === cursor) return true;
@@ -144,7 +144,7 @@ function alreadyFolded({ cursor }: Evidence, { id }: CoreEvent): boolean {
 }
 
 /** Members that any event may carry, whatever its resource. */
-function foldEnvelope(evidence: Evidence, event: CoreEvent): string | undefined {
+function foldEnvelope(evidence: TaskEvidence, event: CoreEvent): string | undefined {
   evidence.cursor = event.id;
   const leaf = event.resource?.object === 'task' ? follow(evidence, event) : undefined;
   evidence.trace_id ??= text(event.trace_id);
@@ -156,7 +156,7 @@ function foldEnvelope(evidence: Evidence, event: CoreEvent): string | undefined 
 }
 
 /** The next event of the task itself. A draft repeats the last sequence: it is not an event yet, and is not hashed. */
-function follow(evidence: Evidence, event: CoreEvent): string | undefined {
+function follow(evidence: TaskEvidence, event: CoreEvent): string | undefined {
   const sequence = count(event.sequence) ?? 0;
   if (sequence <= evidence.sequence) return undefined;
   if (sequence > evidence.sequence + 1) evidence.run = undefined;
@@ -165,7 +165,7 @@ function follow(evidence: Evidence, event: CoreEvent): string | undefined {
 }
 
 /** Also called for events written together with the receipt, which add no evidence. */
-export function commit(evidence: Evidence, event: CoreEvent): string | undefined {
+export function commit(evidence: TaskEvidence, event: CoreEvent): string | undefined {
   return evidence.run && extendRun(evidence.run, event);
 }
 

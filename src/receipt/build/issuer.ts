@@ -20,7 +20,7 @@ import { hashOf } from '../seal/canonical-json.ts';
 import { sealReceipt } from '../seal/seal.ts';
 import { buildReceipt } from './build.ts';
 import { doing } from './call-summaries.ts';
-import { commit, copyOf, createEvidence, type Evidence, learn } from './evidence.ts';
+import { commit, copyOf, createEvidence, learn, type TaskEvidence } from './evidence.ts';
 import { replayInput } from './materials.ts';
 import { refusalOf } from './tool-calls.ts';
 
@@ -125,7 +125,7 @@ function isOf(taskId: string, { resource }: CoreEvent): boolean {
 }
 
 /** An event of the commit that ends the task: it has no id or position yet, but it counts. */
-function foldDraft(evidence: Evidence, draft: EventDraft, at: string): void {
+function foldDraft(evidence: TaskEvidence, draft: EventDraft, at: string): void {
   const { cursor, sequence } = evidence;
   const event: CoreEvent = {
     id: cursor ?? '',
@@ -141,7 +141,7 @@ function foldDraft(evidence: Evidence, draft: EventDraft, at: string): void {
   evidence.cursor = cursor;
 }
 
-function trustOf({ tiers }: ReceiptClaim, evidence: Evidence): Partial<Receipt['trust']> {
+function trustOf({ tiers }: ReceiptClaim, evidence: TaskEvidence): Partial<Receipt['trust']> {
   const tier = (word: string): AutonomyTier | undefined => AUTONOMY_TIERS.find((known) => known === word);
   const [start_tier, end_tier, policy_ref] = [tier(tiers.start), tier(tiers.end), evidence.policy_versions.at(-1)];
   const trust: Writable<Partial<Receipt['trust']>> = {};

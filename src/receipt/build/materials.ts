@@ -4,11 +4,11 @@ import { commitmentOf, LOG_CONTENT, logUri } from '../merkle/event-hash.ts';
 import { spellMany } from '../seal/canonical-json.ts';
 import { listed } from './append-list.ts';
 import { callMaterial } from './call-summaries.ts';
-import type { Evidence, ModelCall } from './evidence.ts';
+import type { ModelCall, TaskEvidence } from './evidence.ts';
 import { type CallEvidence, callsInOrder } from './tool-calls.ts';
 
 /** The log itself, then every recorded answer of a model or a tool. The answers are in the log; these are their hashes. */
-export function replayInput(evidence: Evidence, taskId: string): Receipt['replay_input'] {
+export function replayInput(evidence: TaskEvidence, taskId: string): Receipt['replay_input'] {
   const models = listed(evidence.models);
   const calls = callsInOrder(evidence.calls);
   const materials: ReplayMaterial[] = [logMaterial(evidence, taskId)];
@@ -22,7 +22,7 @@ export function replayInput(evidence: Evidence, taskId: string): Receipt['replay
 }
 
 /** The task's own events and the root over them. Without a root, because one event was missed, no coverage is claimed. */
-function logMaterial({ run, sequence }: Evidence, taskId: string): ReplayMaterial {
+function logMaterial({ run, sequence }: TaskEvidence, taskId: string): ReplayMaterial {
   const commitment = run && commitmentOf(run, taskId);
   const [id, kind] = [`event_log_${taskId}`, 'event_log'] as const;
   if (!commitment) return { id, kind, metadata: { task_id: taskId, through_sequence: sequence } };
@@ -31,7 +31,7 @@ function logMaterial({ run, sequence }: Evidence, taskId: string): ReplayMateria
 }
 
 /** True when nothing that could differ in a replay happened outside the gateway or was redacted. */
-function complete(evidence: Evidence, models: readonly ModelCall[], calls: readonly CallEvidence[]): boolean {
+function complete(evidence: TaskEvidence, models: readonly ModelCall[], calls: readonly CallEvidence[]): boolean {
   return (
     models.length > 0 &&
     models.every(({ material }) => material !== undefined) &&

@@ -8,7 +8,7 @@ import { AUTONOMY_TIERS } from '../../model/words.ts';
 import { spellOnce } from '../seal/canonical-json.ts';
 import { listed, onto, withEntry } from './append-list.ts';
 import { approvalDecision, openedAsk } from './approvals.ts';
-import type { Evidence, UsageSum } from './evidence.ts';
+import type { TaskEvidence, UsageSum } from './evidence.ts';
 import { calleeLink, callerLink, handoffLink } from './links.ts';
 import { count, hashIfPossible, type Members, membersOf, sha256, sum, text, time } from './read-members.ts';
 import { remoteApproval, remotelyDecided } from './remote-calls.ts';
@@ -18,7 +18,7 @@ type FileWrite = Receipt['side_effects']['fs_writes'][number];
 type NetworkEgress = Receipt['side_effects']['network_egress'][number];
 type ArtifactRef = Receipt['final_artifacts'][number];
 
-type Reducer = (evidence: Evidence, payload: Members, event: CoreEvent) => void;
+type Reducer = (evidence: TaskEvidence, payload: Members, event: CoreEvent) => void;
 
 export const REDUCERS: Readonly<Record<EventKind, Reducer | LeftOut>> = {
   'task.submitted': (evidence, payload, event) => {
@@ -52,7 +52,7 @@ export const REDUCERS: Readonly<Record<EventKind, Reducer | LeftOut>> = {
     const before = listed(evidence.approvals).filter(
       ({ approval_id, decision }) => !(decision === 'canceled' && approval_id === call.ask_id),
     );
-    evidence.approvals = [...before, spellOnce(approval)].reduce(onto, undefined as Evidence['approvals']);
+    evidence.approvals = [...before, spellOnce(approval)].reduce(onto, undefined as TaskEvidence['approvals']);
   },
   'tool.completed': ({ calls }, payload, event) => ended(calls, payload, event),
   'tool.failed': ({ calls }, payload, event) => ended(calls, payload, event),
@@ -115,20 +115,20 @@ export const REDUCERS: Readonly<Record<EventKind, Reducer | LeftOut>> = {
 };
 
 /** A call that was sent to another gateway and not answered. It carries no decision, and a call with an answer is settled. */
-function unansweredCall({ calls }: Evidence, { verdict, tool_call_id }: Members): string | undefined {
+function unansweredCall({ calls }: TaskEvidence, { verdict, tool_call_id }: Members): string | undefined {
   const id = verdict === 'unknown' ? text(tool_call_id) : undefined;
   return id !== undefined && calls.open.has(id) ? id : undefined;
 }
 
 const HANDOFFS = ['accepted', 'rejected', 'failed', 'completed'] as const;
 
-function foldEnd(evidence: Evidence, payload: Members): void {
+function foldEnd(evidence: TaskEvidence, payload: Members): void {
   const words = Array.isArray(payload.not_reported) ? payload.not_reported : [];
   for (const word of words) evidence.not_reported = withWord(evidence.not_reported, text(word));
   if (payload.still_running === true) evidence.still_running = true;
 }
 
-function foldDecision(evidence: Evidence, payload: Members): void {
+function foldDecision(evidence: TaskEvidence, payload: Members): void {
   decided(evidence.calls, payload);
   const decision = membersOf(payload.decision);
   const verdict = text(decision.verdict);
@@ -141,7 +141,7 @@ function foldDecision(evidence: Evidence, payload: Members): void {
   evidence.last_tier = tier;
 }
 
-function foldModelCall(evidence: Evidence, payload: Members, event: CoreEvent): void {
+function foldModelCall(evidence: TaskEvidence, payload: Members, event: CoreEvent): void {
   const span = membersOf(payload.span);
   const call_id = text(span.call_id) ?? text(span.id);
   if (span.kind !== 'llm' || !call_id) return;
@@ -159,7 +159,7 @@ function foldModelCall(evidence: Evidence, payload: Members, event: CoreEvent): 
   });
 }
 
-function foldSideEffect(evidence: Evidence, payload: Members): void {
+function foldSideEffect(evidence: TaskEvidence, payload: Members): void {
   const word = text(payload.evidence) ?? 'observed';
   if (payload.type === 'fs_write') {
     const path = text(payload.path);
@@ -202,7 +202,7 @@ function textsOf(value: unknown): Record<string, string> {
 
 const WRITES = ['create', 'modify', 'delete', 'rename'] as const;
 
-function foldUsage(evidence: Evidence, payload: Members): void {
+function foldUsage(evidence: TaskEvidence, payload: Members): void {
   const provider = text(payload.provider) ?? 'unknown';
   const model = text(payload.model);
   const key = JSON.stringify([provider, model]);
@@ -220,7 +220,7 @@ function foldUsage(evidence: Evidence, payload: Members): void {
   evidence.usage = withEntry(evidence.usage, key, after);
 }
 
-function foldArtifact(evidence: Evidence, payload: Members): void {
+function foldArtifact(evidence: TaskEvidence, payload: Members): void {
   const artifact = membersOf(payload.artifact);
   const id = text(artifact.id);
   // Content that was moved out of an event only for its length is not a result of the work.

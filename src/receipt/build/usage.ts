@@ -1,7 +1,7 @@
 /** Money, tokens and models as a receipt states them. Absent means not reported; zero is written only when zero was reported. */
 import type { Receipt } from '../../model/receipt.ts';
 import { listed } from './append-list.ts';
-import type { Evidence, UsageSum } from './evidence.ts';
+import type { TaskEvidence, UsageSum } from './evidence.ts';
 import { sum } from './read-members.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -57,7 +57,7 @@ function dollars(micros: number): number {
 }
 
 /** The model the work used first, and the others it used. The gateway does not route models; it repeats reports. */
-export function modelRoute(evidence: Evidence, replayed = false): Receipt['model_route'] {
+export function modelRoute(evidence: TaskEvidence, replayed = false): Receipt['model_route'] {
   const seen = new Map<string, ModelRef>();
   for (const call of listed(evidence.models)) note(seen, call);
   // Usage without a model name identifies no model.
@@ -97,7 +97,7 @@ function note(
 }
 
 /** Amounts that a reader might take for zero but that were never reported. */
-export function usageGaps(evidence: Evidence, total: Totals, route: Receipt['model_route']): readonly string[] {
+export function usageGaps(evidence: TaskEvidence, total: Totals, route: Receipt['model_route']): readonly string[] {
   const gaps: string[] = [];
   if (evidence.usage.size === 0) gaps.push('usage');
   else {

@@ -3,27 +3,16 @@
  * an event, or attributes it to another resource, while its body is intact. Reads the log in pages.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import { type CoreEvent, type Cursor, eventId } from '../../model/events.ts';
+import { eventId } from '../../model/events.ts';
 import { SPAN } from '../engine/commit/write-set.ts';
 import { createWordReader } from '../engine/packing/word-reader.ts';
+import { type ColumnFault, type Columns, wrongColumn } from '../engine/upkeep/columns.ts';
 import type { Connection } from './file/connection.ts';
 import type { Log } from './log.ts';
 import type { WordRows } from './words.ts';
 
-export interface ColumnFault {
-  readonly event_id: Cursor;
-  /** The column that disagrees with the body, or the index entry that is missing. */
-  readonly column: string;
-}
-
 /** Positions per query. */
 const PAGE = 250;
-
-type Columns = [
-  ...[position: number, resource: number, sequence: number, body: string],
-  ...[object: string | null, name: string | null],
-  ...[ofResource: number | null, task: string | null, session: string | null, workspace: string | null],
-];
 
 export function createColumns(connection: Connection, log: Log, words: WordRows) {
   const select = connection.prepare(
@@ -54,7 +43,7 @@ export function createColumns(connection: Connection, log: Log, words: WordRows)
 
   function inPage(from: number, to: number): ColumnFault | undefined {
     for (const columns of select.all([from, to]) as Columns[]) {
-      const column = wrongIn(columns, unpack(columns[3]) as string);
+      const column = wrongColumn(columns, unpack(columns[3]) as string);
       if (column) return { event_id: eventId(columns[0]), column };
     }
     const [hidden] = unlisted.get([from, to]) as [number | null];
@@ -76,22 +65,4 @@ export function createColumns(connection: Connection, log: Log, words: WordRows)
     }
     return undefined;
   };
-}
-
-/** The first column that disagrees with the body. */
-function wrongIn(
-  [position, resource, sequence, , object, name, ofResource, task, session, workspace]: Columns,
-  text: string,
-): string | undefined {
-  let event: CoreEvent;
-  try {
-    event = JSON.parse(text) as CoreEvent;
-  } catch {
-    return 'body';
-  }
-  if (event.id !== eventId(position)) return 'position';
-  if (event.sequence !== sequence) return 'sequence';
-  if (ofResource !== resource || event.resource?.object !== object || event.resource?.id !== name) return 'resource';
-  const same = (event.task_id ?? null) === task && (event.session_id ?? null) === session;
-  return same && (event.workspace_id ?? null) === workspace ? undefined : 'place';
 }

@@ -202,10 +202,10 @@ export const harnMutants: readonly Mutant[] = [
       "failed ??= { kind, id: '',",
     ],
   ]),
-  ...harn('promises', 'src/core/tasks/submit.ts', [
+  ...harn('promises', 'src/core/tasks/submission/quotas.ts', [
     [
       'quotas: work under way counts until it ends',
-      "if (current && Object.hasOwn(current.limits, 'concurrency')) holds.push(quotaId);",
+      "if (current && Object.hasOwn(current.limits, 'concurrency')) holds.push(id);",
       '',
     ],
   ]),

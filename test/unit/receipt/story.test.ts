@@ -5,12 +5,12 @@ import { storyEvidence, storyInput, storyLog } from '../../../fixtures/receipts/
 import type { CoreEvent } from '../../../src/model/events.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { buildReceipt } from '../../../src/receipt/build/build.ts';
-import { copyOf, createEvidence, type Evidence, learn } from '../../../src/receipt/build/evidence.ts';
+import { copyOf, createEvidence, learn, type TaskEvidence } from '../../../src/receipt/build/evidence.ts';
 import { replayInput } from '../../../src/receipt/build/materials.ts';
 import { canonicalJson, hashOf } from '../../../src/receipt/seal/canonical-json.ts';
 import { fits, receiptOf, reported, requested, sealed } from '../../support/receipts/from-events.ts';
 
-const learned = (known: Evidence, event: CoreEvent): Evidence => {
+const learned = (known: TaskEvidence, event: CoreEvent): TaskEvidence => {
   const more = copyOf(known);
   learn(more, event);
   return more;

@@ -3,7 +3,7 @@
  * log, and the agent the closest thing it can do. An agent that can do neither, or no longer knows the session, gets a new
  * session, and the conversation so far with the next prompt.
  */
-import type { Actor, Bridge, JsonObject, Message } from '../../../../src/index.ts';
+import type { Actor, Bridge, JsonObject } from '../../../../src/index.ts';
 import { asText } from '../../../../src/index.ts';
 import { conversation, type Said } from '../../client/prompt.ts';
 import type { ClientProfile } from '../../server/client-profile.ts';
@@ -86,9 +86,9 @@ export function createRestoredSessions(deps: RestoredDeps): RestoredSessions {
   async function* said(sessionId: string, except: string): AsyncIterable<Said> {
     const kinds = ['user.message', 'agent.message'] as const;
     const stream = { of: 'session', id: sessionId } as const;
-    for await (const { payload, task_id } of bridge.events(person, { stream, kinds: [...kinds] })) {
-      if (task_id === except) continue;
-      const message = payload.message as unknown as Message | undefined;
+    for await (const event of bridge.events(person, { stream, kinds: [...kinds] })) {
+      if (event.task_id === except || (event.event !== 'user.message' && event.event !== 'agent.message')) continue;
+      const { message } = event.payload;
       if (message) yield { role: asText(message.role), parts: message.parts };
     }
   }

@@ -277,10 +277,10 @@ export function createRunRenderer(): RunRenderer {
 
   return {
     render(event) {
-      const { created_at: at, payload } = event;
+      const { created_at: at } = event;
       if (event.event === 'task.submitted') {
         view = evolve(emptyTaskView('open'), event);
-        return submitted(at, payload.task as unknown as Task);
+        return submitted(at, event.payload.task);
       }
       if (!created || isOver(status)) return [];
       const before = take(event);

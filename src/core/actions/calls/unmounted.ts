@@ -3,7 +3,7 @@ import type { ProposedAction } from '../../../model/commands.ts';
 import type { Task } from '../../../model/resources.ts';
 import type { HeldEffect } from '../../../ports/index.ts';
 import type { ActsDeps } from '../acts.ts';
-import type { RuleOptions } from '../authorize.ts';
+import type { RuleOptions } from '../authorization.ts';
 
 export type EffectOfAct = (
   task: Task,

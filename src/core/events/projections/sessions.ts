@@ -2,7 +2,7 @@
 import type { CoreEvent, EventDraft } from '../../../model/events.ts';
 import type { Message, Session } from '../../../model/resources.ts';
 import type { Change, Row } from '../../../ports/index.ts';
-import type { Owner, Taint, Tally } from '../rows.ts';
+import type { Owner, TaintRow, Tally } from '../rows.ts';
 import { fresh, type Get, NO_CHANGE, put, text } from './changes.ts';
 
 export type Spoken = 'user.message' | 'agent.message';
@@ -11,7 +11,7 @@ export function opened(event: CoreEvent<'session.created'>, get: Get): readonly 
   const { session } = event.payload;
   const at = event.created_at;
   // A fork begins with its parent's taint.
-  const inherited = session.parent_session_id && get<Taint>('taint', session.parent_session_id);
+  const inherited = session.parent_session_id && get<TaintRow>('taint', session.parent_session_id);
   const taint = inherited && { ...inherited, id: session.id, created_at: at, updated_at: at };
   const begun = [put(begunSession(event)), ...ownedBy(event, session.id)];
   return taint ? [...begun, put(taint)] : begun;

@@ -4,10 +4,10 @@
  * come through too many gateways.
  */
 
-import { Fault } from '../../model/faults.ts';
-import type { JsonObject } from '../../model/schema.ts';
-import { isObject } from '../../model/values/is-object.ts';
-import type { CallerReference } from '../../ports/index.ts';
+import { Fault } from '../../../model/faults.ts';
+import type { JsonObject } from '../../../model/schema.ts';
+import { isObject } from '../../../model/values/is-object.ts';
+import type { CallerReference } from '../../../ports/index.ts';
 
 /** Gateways in a row; a longer chain is an error, or a circle of gateways that do not identify themselves. */
 export const MOST_HOPS = 8;

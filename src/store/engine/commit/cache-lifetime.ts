@@ -6,7 +6,7 @@ import type { Database, End } from '../database.ts';
 import { andThen, type Wait } from '../wait.ts';
 import type { Tip } from './batch.ts';
 
-export interface Memory {
+export interface CacheLifetime {
   /** Looks at the database and drops caches that are out of date. Returns the end of the log. */
   refresh(): Wait<Tip>;
   /** The version of the database that the caches reflect. */
@@ -19,7 +19,7 @@ export interface Memory {
   grew(tip: Tip): void;
   forget(): void;
 }
-export interface MemoryDeps {
+export interface CacheLifetimeDeps {
   readonly database: Pick<Database, 'version' | 'end'>;
   /** Called to drop every other cache too. */
   forget(): void;
@@ -29,7 +29,12 @@ export interface MemoryDeps {
   timeAt(end: End): Wait<string>;
 }
 
-export function createMemory({ database, forget: forgetRest, restart, timeAt }: MemoryDeps): Memory {
+export function createCacheLifetime({
+  database,
+  forget: forgetRest,
+  restart,
+  timeAt,
+}: CacheLifetimeDeps): CacheLifetime {
   let tip: Tip | undefined;
   let version: number | undefined;
   let checked = false;

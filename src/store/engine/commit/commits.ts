@@ -1,20 +1,18 @@
 /**
  * Group commit. Units that arrive in the same turn share one transaction and one fsync; no unit is answered before it is on disk.
- * A database that cannot be written refuses every unit with the reason, and is tried again with the next unit.
- *
- * When many units wait and the database can write ahead, units are decided here without the lock and written meanwhile. Units that
- * arrive in the meantime are decided against the results of the batch being written, and are handed over as soon as that batch is on
- * disk; if it fails to get there, both are decided again.
+ * A database that cannot be written refuses every unit with the reason, and is tried again with the next unit. When many units wait
+ * and the database can write ahead, they are decided without the lock: `write-ahead.ts`.
  */
 import { Fault } from '../../../model/faults.ts';
 import type { Clock, Committed, Unit } from '../../../ports/index.ts';
-import type { Ahead, Database } from '../database.ts';
+import type { Database } from '../database.ts';
 import type { StoredLog } from '../packing/stored-log.ts';
-import { andThen, pauseMs, type Wait } from '../wait.ts';
+import { andThen, pauseMs } from '../wait.ts';
 import type { Writer } from '../writer.ts';
 import type { Batch, Batches } from './batch.ts';
-import { createMemory } from './cache-lifetime.ts';
-import { NOT_LOADED } from './remote-lookups.ts';
+import { createCacheLifetime } from './cache-lifetime.ts';
+import { createDecider, createQueue, type Job, settle } from './units.ts';
+import { createWriteAhead } from './write-ahead.ts';
 
 export interface Commits {
   commit(unit: Unit): Promise<Committed>;
@@ -40,29 +38,8 @@ export interface CommitsDeps {
   written(batch: Batch): void;
 }
 
-interface Job {
-  readonly unit: Unit;
-  readonly resolve: (committed: Committed) => void;
-  readonly reject: (reason: unknown) => void;
-  answer: Committed | undefined;
-  refusal: { readonly reason: unknown } | undefined;
-}
-
-/** Units that were decided without the write lock. */
-interface Decided {
-  readonly batch: Batch;
-  readonly jobs: Job[];
-  /** Valid only if no other writer has committed since this generation of the database, ... */
-  readonly after: number;
-  /** ... which corresponds to this version. */
-  readonly version: number | undefined;
-}
-
-/** A batch ends at whichever limit comes first, so that the event loop is not blocked. */
+/** A batch has at most so many units. */
 const MOST_UNITS = 512;
-const MOST_MS = 8;
-/** A batch that is written ahead is smaller: with every waiting unit in it, there would be none to decide meanwhile. */
-const MOST_ELSEWHERE = 64;
 /** Without the lock most batches would be decided in vain while others write; after so many with it, they are tried again. */
 const CROWDED = 16;
 /** With more waiting units than this the disk is not keeping up, and refusing is better than growing without bound. */
@@ -71,62 +48,59 @@ const MOST_WAITING = 100_000;
 export function createCommits(deps: CommitsDeps): Commits {
   const { database, log, batches, clock, writer, lockTimeoutMs } = deps;
   const { ahead, lookups } = database;
-  let waiting: Job[] = [];
-  let scheduled = false;
+  const queue = createQueue(flush);
   /** A batch is being decided or written with the lock, or decided to be written ahead. */
   let working = false;
-  /** Rows for units that were put back are being loaded. */
-  let loading = false;
-  /** The batch that is being written ahead. */
-  let away: Decided | undefined;
-  /** The batch decided on top of `away`, waiting for it to reach the disk. */
-  let next: Decided | undefined;
   let closed = false;
   /** Batches that are still to be decided with the lock, because another writer was seen. */
   let crowded = 0;
   let busySince: number | undefined;
   let commits = 0;
-  let elsewhere = 0;
   const idle: (() => void)[] = [];
 
-  const memory = createMemory({
+  const memory = createCacheLifetime({
     database,
     restart: batches.restart,
     timeAt: ({ position, floorAt }) => log.endTime(position, floorAt),
     forget() {
       batches.forget();
-      takeBackNext();
+      writeAhead.takeBackNext();
     },
   });
+  const decider = createDecider({ lookups, begins: memory.holdsForThisTurn });
+  const writeAhead = createWriteAhead({
+    database,
+    batches,
+    clock,
+    writer,
+    memory,
+    decider,
+    queue,
+    write,
+    goOn,
+    reachedDisk,
+    sawAnotherWriter,
+  });
 
-  function schedule(delayMs = 0): void {
-    scheduled = true;
-    if (delayMs > 0) setTimeout(flush, delayMs);
-    else setImmediate(flush);
-  }
+  const busy = () => writeAhead.away || working || writeAhead.loading;
 
   function flush(): void {
-    scheduled = false;
     // Both go on by themselves.
-    if (working || loading) return;
-    if (away) goAhead(away);
-    else if (crowded === 0 && ahead?.takes(waiting.length)) void handOver(take(MOST_ELSEWHERE), ahead);
-    else void write(take(MOST_UNITS));
-  }
-
-  function take(most: number): Job[] {
-    const jobs = waiting.length <= most ? waiting : waiting.slice(0, most);
-    waiting = jobs === waiting ? [] : waiting.slice(most);
-    return jobs;
+    if (working || writeAhead.loading) return;
+    if (writeAhead.away) writeAhead.goAhead();
+    else if (crowded === 0 && ahead?.takes(queue.length)) {
+      working = true;
+      void writeAhead.handOver(ahead, (left) => {
+        working = false;
+        goOn(left);
+      });
+    } else void write(queue.take(MOST_UNITS));
   }
 
   function goOn(left: Job[]): void {
-    if (left.length > 0) waiting = left.concat(waiting);
-    if (waiting.length > 0) {
-      if (!scheduled) schedule();
-    } else if (!away && !working && !loading && !scheduled) {
-      for (const done of idle.splice(0)) done();
-    }
+    queue.putBack(left);
+    if (queue.length > 0) queue.schedule();
+    else if (!busy() && !queue.scheduled) for (const done of idle.splice(0)) done();
   }
 
   /** Writes and answers; the jobs there was no time for, and those in `behind`, wait for the next batch. */
@@ -147,7 +121,7 @@ export function createCommits(deps: CommitsDeps): Commits {
         return andThen(memory.refresh(), (tip) => {
           const begun = batches.begin(tip, clock.now());
           batch = begun;
-          return andThen(decide(begun, jobs), (count) => {
+          return andThen(decider.decide(begun, jobs), (count) => {
             reached = count;
             return begun.empty ? undefined : begun.writeSet();
           });
@@ -181,169 +155,6 @@ export function createCommits(deps: CommitsDeps): Commits {
     return jobs.slice(reached);
   }
 
-  /**
-   * Decides without the lock and hands the batch over. Without the lock the caches may be out of date: then nothing is written, and
-   * all units are decided again with the lock held.
-   */
-  async function handOver(jobs: Job[], to: Ahead): Promise<void> {
-    working = true;
-    try {
-      // Before anything is read: what another writer commits from here on makes the batch void.
-      const version = database.version();
-      const after = to.generation();
-      const sent = andThen(memory.refresh(), (tip) => {
-        const batch = batches.begin(tip, clock.now());
-        return andThen(decide(batch, jobs), (reached) => {
-          if (memory.version() !== version) return false;
-          if (!send({ batch, jobs: jobs.slice(0, reached), after, version }, to)) return false;
-          working = false;
-          goOn(jobs.slice(reached));
-          return true;
-        });
-      });
-      if (sent instanceof Promise ? await sent : sent) return;
-    } catch {
-      // Whatever failed, writing with the lock held meets it again and reports it.
-    }
-    memory.forget();
-    await write(jobs);
-  }
-
-  /** Units that arrive while a batch is being written are decided against that batch's results. */
-  function goAhead(on: Decided): void {
-    // Another writer has committed. The batch being written will be refused or is already superseded: wait for its reply.
-    if (waiting.length === 0 || database.version() !== on.version) return;
-    try {
-      const now = clock.now();
-      next ??= {
-        batch: batches.begin(on.batch.tip, now, on.batch),
-        jobs: [],
-        after: on.after + 1,
-        version: on.version,
-      };
-      next.batch.later(now);
-    } catch {
-      return;
-    }
-    const jobs = take(MOST_ELSEWHERE - next.jobs.length);
-    const reached = decideLoaded(next.batch, jobs, 0);
-    for (const job of jobs.slice(0, reached)) next.jobs.push(job);
-    waiting = jobs.slice(reached).concat(waiting);
-    if (lookups.remote?.wanting) void load();
-    else if (reached > 0 && waiting.length > 0 && !scheduled) schedule();
-  }
-
-  async function load(): Promise<void> {
-    loading = true;
-    // A failure shows again when the units are decided with the lock held.
-    await lookups.remote?.load().catch(() => undefined);
-    loading = false;
-    goOn([]);
-  }
-
-  /** Returns true when the batch was handed over, or answered because there is nothing to write. */
-  function send(decided: Decided, to: Ahead): boolean {
-    const { batch, jobs, after, version } = decided;
-    if (batch.empty) {
-      batch.release();
-      // The units were decided without the lock, so the answer must still be true now. Over a network only the lock can tell.
-      if (lookups.remote || database.version() !== version) return false;
-      settle(jobs);
-      return true;
-    }
-    const written = to.write(batch.writeSet(), after);
-    if (!written) return false;
-    away = decided;
-    written.then(
-      (done) => cameBack(decided, done, to),
-      (thrown) => cameBack(decided, database.errors.environment(thrown) ?? false, to),
-    );
-    return true;
-  }
-
-  function cameBack({ batch, jobs, version }: Decided, written: boolean | Fault, to: Ahead): void {
-    const following = next;
-    away = undefined;
-    next = undefined;
-    if (written !== true) {
-      memory.forget();
-      if (written === false) {
-        sawAnotherWriter();
-        void write(jobs, following?.jobs);
-        return;
-      }
-      // Deciding them again could do twice what is done already.
-      writer.failed(written);
-      for (const job of jobs) job.reject(written);
-      goOn(following?.jobs ?? []);
-      return;
-    }
-    elsewhere++;
-    reachedDisk(batch);
-    following?.batch.standAlone();
-    settle(jobs);
-    // If another writer has committed since, the caches are out of date.
-    const holds = memory.version() === version && database.version() === version;
-    const onItsWay = following === undefined || (holds && sent(following, to));
-    if (!holds || !onItsWay) memory.forget();
-    if (onItsWay) goOn([]);
-    else void write(following.jobs);
-  }
-
-  function sent(decided: Decided, to: Ahead): boolean {
-    try {
-      return send(decided, to);
-    } catch {
-      // As above: writing with the lock held meets the failure again.
-      return false;
-    }
-  }
-
-  /** The state these units were decided against is gone: they are decided again, before units that arrived later. */
-  function takeBackNext(): void {
-    if (!next) return;
-    waiting = next.jobs.concat(waiting);
-    next = undefined;
-  }
-
-  /** Runs as many jobs as there is time for, and loads what they look up; returns how many. */
-  function decide(batch: Batch, jobs: readonly Job[], from = 0): Wait<number> {
-    const reached = decideLoaded(batch, jobs, from);
-    const { remote } = lookups;
-    return remote?.wanting ? remote.load().then(() => decide(batch, jobs, reached)) : reached;
-  }
-
-  /** Stops at the first job whose lookups are not loaded, and finds out what the jobs behind it will look up. */
-  function decideLoaded(batch: Batch, jobs: readonly Job[], from: number): number {
-    const started = performance.now();
-    let reached = from;
-    memory.holdsForThisTurn();
-    for (; reached < jobs.length; reached++) {
-      if (reached % 16 === 15 && performance.now() - started > MOST_MS) break;
-      if (!attempt(batch, jobs[reached]!)) break;
-    }
-    if (lookups.remote?.wanting) for (let at = reached + 1; at < jobs.length; at++) batch.scout(jobs[at]!.unit);
-    return reached;
-  }
-
-  function attempt(batch: Batch, job: Job): boolean {
-    try {
-      job.answer = batch.run(job.unit);
-      job.refusal = undefined;
-    } catch (reason) {
-      if (reason === NOT_LOADED) return false;
-      job.refusal = { reason };
-    }
-    return true;
-  }
-
-  function settle(jobs: readonly Job[]): void {
-    for (const job of jobs) {
-      if (job.refusal) job.reject(job.refusal.reason);
-      else job.resolve(job.answer!);
-    }
-  }
-
   function finish(batch: Batch): void {
     if (!batch.empty) {
       reachedDisk(batch);
@@ -375,7 +186,7 @@ export function createCommits(deps: CommitsDeps): Commits {
       busySince = undefined;
       return false;
     }
-    if (!scheduled) schedule(pauseMs());
+    queue.schedule(pauseMs());
     return true;
   }
 
@@ -383,20 +194,20 @@ export function createCommits(deps: CommitsDeps): Commits {
     commit(unit) {
       return new Promise((resolve, reject) => {
         if (closed) return reject(new Fault('unavailable', 'the store is closed'));
-        if (waiting.length >= MOST_WAITING) {
-          return reject(new Fault('unavailable', `${waiting.length} writes are waiting for the disk`));
+        if (queue.length >= MOST_WAITING) {
+          return reject(new Fault('unavailable', `${queue.length} writes are waiting for the disk`));
         }
-        waiting.push({ unit, resolve, reject, answer: undefined, refusal: undefined });
-        if (!scheduled) schedule();
+        queue.add({ unit, resolve, reject, answer: undefined, refusal: undefined });
+        queue.schedule();
       });
     },
     count: () => commits,
-    countElsewhere: () => elsewhere,
+    countElsewhere: () => writeAhead.count,
     check: memory.check,
     forget: memory.forget,
     async close() {
       closed = true;
-      if (scheduled || away || working || loading) await new Promise<void>((done) => idle.push(done));
+      if (queue.scheduled || busy()) await new Promise<void>((done) => idle.push(done));
       await ahead?.close();
     },
   };

@@ -2,28 +2,17 @@
  * Compares the columns and indexes beside the event bodies with the bodies. Events are found by them, so an edited column hides
  * an event, or attributes it to another resource, while its body is intact. Reads the log in pages.
  */
-import { type CoreEvent, type Cursor, eventId } from '../../../model/events.ts';
+import { eventId } from '../../../model/events.ts';
 import { SPAN } from '../../engine/commit/write-set.ts';
 import type { Database } from '../../engine/database.ts';
 import { createWordReader } from '../../engine/packing/word-reader.ts';
+import { type ColumnFault, type Columns, wrongColumn } from '../../engine/upkeep/columns.ts';
 import type { Connections } from '../connection/connections.ts';
 import type { Log } from '../reading/log.ts';
 import { filledIn } from '../schema/migrations.ts';
 
-interface ColumnFault {
-  readonly event_id: Cursor;
-  /** The column that disagrees with the body, or the index entry that is missing. */
-  readonly column: string;
-}
-
 /** Positions per query. */
 const PAGE = 500;
-
-type Columns = [
-  ...[position: number, resource: number, sequence: number, body: string],
-  ...[object: string | null, name: string | null],
-  ...[ofResource: number | null, task: string | null, session: string | null, workspace: string | null],
-];
 
 export function createColumns(connections: Connections, log: Log, words: Database['words'], schema: string) {
   const sql = (text: string) => filledIn(text, schema);
@@ -59,7 +48,7 @@ export function createColumns(connections: Connections, log: Log, words: Databas
     const page = (await connections.query(SELECT, [from, to])) as unknown as Columns[];
     for (const [at, columns] of page.entries()) {
       if (columns[0] !== from + at + 1) return { event_id: eventId(from + at + 1), column: 'position' };
-      const column = wrongIn(columns, (await unpack(columns[3])) as string);
+      const column = wrongColumn(columns, (await unpack(columns[3])) as string);
       if (column) return { event_id: eventId(columns[0]), column };
     }
     if (page.length < to - from) return { event_id: eventId(from + page.length + 1), column: 'position' };
@@ -84,22 +73,4 @@ export function createColumns(connections: Connections, log: Log, words: Databas
     }
     return undefined;
   };
-}
-
-/** The first column that disagrees with the body. */
-function wrongIn(
-  [position, resource, sequence, , object, name, ofResource, task, session, workspace]: Columns,
-  text: string,
-): string | undefined {
-  let event: CoreEvent;
-  try {
-    event = JSON.parse(text) as CoreEvent;
-  } catch {
-    return 'body';
-  }
-  if (event.id !== eventId(position)) return 'position';
-  if (event.sequence !== sequence) return 'sequence';
-  if (ofResource !== resource || event.resource?.object !== object || event.resource?.id !== name) return 'resource';
-  const same = (event.task_id ?? null) === task && (event.session_id ?? null) === session;
-  return same && (event.workspace_id ?? null) === workspace ? undefined : 'place';
 }
