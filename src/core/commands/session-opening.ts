@@ -141,7 +141,7 @@ export function createHome({ list, submit }: Pick<Bridge, 'list' | 'submit'>): B
   return async (actor) => {
     const [first] = (await list<Row>(actor, { object: 'workspace', limit: 1 })).data;
     if (first) return first.id;
-    if (actor.workspaces) throw new Fault('not_found', `there is no workspace for ${actor.id} to work in`);
+    if (actor.workspaces) throw new Fault('permission_denied', `there is no workspace for ${actor.id} to work in`);
     const { tenant_id } = actor;
     const gateway: Actor = { id: 'system:home', kind: 'system', scopes: ['*'], ...(tenant_id && { tenant_id }) };
     const body = { name: 'default', root: `tollbridge://${encodeURIComponent(tenant_id ?? 'default')}` };
