@@ -44,7 +44,7 @@ export const configSchema = Type.Object(
     /** The workspace of agents' sessions; the first one the caller can see when absent. */
     workspace: Optional(NonEmpty),
     persona: Optional(NonEmpty),
-    /** The response time we declare. A question that waits for people is answered two seconds earlier. */
+    /** The response time we declare. A question that waits for people is answered two seconds earlier, and after eight at the latest. */
     timeout_ms: Optional(Type.Integer({ minimum: 100 })),
     batch_size: Optional(Type.Integer({ minimum: 1 })),
     max_depth: Optional(Type.Integer({ minimum: 0 })),
@@ -72,7 +72,7 @@ export const configSchema = Type.Object(
 );
 export type AhpConfig = Static<typeof configSchema>;
 
-/** Clients of this protocol disconnect after ten seconds, and some of them then proceed. */
+/** Clients of this protocol disconnect after ten seconds, whatever a harness declares, and some of them then proceed. */
 const CLIENT_TIMEOUT_MS = 10_000;
 const MARGIN_MS = 2_000;
 const DAY_MS = 24 * 60 * 60_000;

@@ -14,6 +14,7 @@ import type { WholeActs } from './approvals/whole-acts.ts';
 import { createDeliveries, type DeliveryDeps } from './commands/deliveries.ts';
 import type { Memories } from './commands/memories.ts';
 import type { SessionInputs } from './commands/session-inputs.ts';
+import { createHome } from './commands/session-opening.ts';
 import { createUploads } from './commands/uploads.ts';
 import { createViews } from './commands/views.ts';
 import type { Context, Handlers } from './context.ts';
@@ -66,9 +67,11 @@ export function createBridge(deps: BridgeDeps): Bridge {
     }
   }
 
+  const views = createViews(deps);
   return {
     submit,
-    ...createViews(deps),
+    ...views,
+    home: createHome({ ...views, submit }),
     recall: memories.recall,
     sessionInputs: deps.sessionInputs.apply,
     pendingAct: (actor, askId) => deps.wholeActs.show(actor, askId),

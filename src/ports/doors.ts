@@ -51,6 +51,8 @@ export interface Bridge {
   /** One resource as this actor may see it. A hidden and an absent resource raise the same fault. */
   view<T extends Row>(actor: Actor, object: string, id: string): Promise<T>;
   list<T extends Row>(actor: Actor, query: ListQuery): Promise<{ data: readonly T[]; next: string | undefined }>;
+  /** The workspace of a caller that names none: the first one it sees. A tenant without any gets one. */
+  home(actor: Actor): Promise<string>;
   /**
    * The act behind an open question, exactly as it will run: only for actors who may answer it, and only until it is closed. Every
    * other account of the question is redacted.

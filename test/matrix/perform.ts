@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { type Backend, openBackend } from './backends.ts';
 import { type Account, performCell } from './cell.ts';
 import { answeredThere, type Cell, impossible, surprises } from './cells.ts';
+import type { DoorClient } from './doors/door.ts';
+import { DOOR_CLIENTS } from './doors/index.ts';
 import { liveStory } from './stories.ts';
 
 export interface Result extends Cell {
@@ -31,6 +33,7 @@ async function performBackend(backend: Backend, cells: readonly Cell[], dir: str
       }
     }
   } finally {
+    await Promise.all(Object.values(DOOR_CLIENTS).map((client: DoorClient) => client.leave?.(setup.near)));
     await setup.stop();
   }
 }

@@ -3,8 +3,8 @@
  * caller is another session, so no caller can enter one by guessing.
  */
 import { createHash } from 'node:crypto';
-import type { Actor, Bridge, JsonObject, Row, Session, Workspace } from '../../../src/index.ts';
-import { isAbsent, Refusal } from './refusal.ts';
+import type { Actor, Bridge, JsonObject, Row, Session } from '../../../src/index.ts';
+import { isAbsent } from './refusal.ts';
 
 /** The session of a message: an existing one, or one that begins with the message and then has our id as its context id. */
 export type Context =
@@ -37,10 +37,9 @@ export function createContexts(bridge: Bridge, named: string | undefined): Conte
   async function workspace(actor: Actor): Promise<string> {
     const known = home(actor);
     if (known) return known;
-    const [first] = (await bridge.list<Workspace & Row>(actor, { object: 'workspace', limit: 1 })).data;
-    if (!first) throw new Refusal('PERMISSION_DENIED', `there is no workspace for ${actor.id} to work in`);
-    homes.set(homeKey(actor), first.id);
-    return first.id;
+    const id = await bridge.home(actor);
+    homes.set(homeKey(actor), id);
+    return id;
   }
 
   /** A session by its own id, if this caller opened it here. */

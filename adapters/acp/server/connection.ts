@@ -57,6 +57,7 @@ type Call = (asked: Asked) => Promise<Json>;
 export function createConnection(options: ConnectionOptions): Connection {
   const { bridge, actor, settings, log } = options;
   const viewers = new Map<string, Viewer>();
+  let closed = false;
   const workspaces: Workspaces = createWorkspaces(bridge, actor, settings);
   let client: ClientProfile | undefined;
 
@@ -129,6 +130,8 @@ export function createConnection(options: ConnectionOptions): Connection {
     const stamp = options.stamp?.(profile);
     const viewer = createViewer({ bridge, actor, peer, client: profile, sessionId, log, ...(stamp && { stamp }) });
     viewers.set(sessionId, viewer);
+    // The client went away while its session was being opened: nobody would ever close this one.
+    if (closed) viewer.close();
     return viewer;
   }
 
@@ -326,6 +329,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     receive: (text) => peer.receive(text),
     unfinished: () => [...viewers.values()].flatMap(({ open }) => [...open]),
     async close(open) {
+      closed = true;
       peer.cut(new Fault('client_closed', 'the client went away'));
       const all = [...viewers.values()];
       viewers.clear();

@@ -10,14 +10,12 @@ import {
   type Deps,
   type End,
   type Fact,
-  Fault,
   isTerminal,
   type JsonObject,
   LruMap,
   type Row,
   type Session,
   type Task,
-  type Workspace,
 } from '../../../src/index.ts';
 import type { AhpSettings } from '../config.ts';
 import { createOpenCalls, type OpenCalls } from './open-calls.ts';
@@ -135,12 +133,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
     return made;
   }
 
-  async function workspace(actor: Actor): Promise<string> {
-    if (settings.workspace) return settings.workspace;
-    const [first] = (await bridge.list<Workspace & Row>(actor, { object: 'workspace', limit: 1 })).data;
-    if (!first) throw new Fault('not_found', 'there is no workspace for this agent to work in');
-    return first.id;
-  }
+  const workspace = async (actor: Actor): Promise<string> => settings.workspace ?? (await bridge.home(actor));
 
   /** The agent's id may have been bound to sessions that are closed by now; the next one gets the next number. */
   async function findSession(actor: Actor, wireId: string, make?: TaskOpening): Promise<string | undefined> {

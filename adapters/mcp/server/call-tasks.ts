@@ -2,16 +2,7 @@
  * Records the calls of one caller: in one session for as long as the caller is active, as a sequence of tasks, each with its
  * receipt. Tasks are bounded, so that receipts are issued in time and no task grows without end.
  */
-import {
-  asFault,
-  type Bridge,
-  type Deps,
-  Fault,
-  type JsonObject,
-  type Row,
-  type Task,
-  type Workspace,
-} from '../../../src/index.ts';
+import { asFault, type Bridge, type Deps, type JsonObject, type Row, type Task } from '../../../src/index.ts';
 import { createIdle, type Idle } from '../client/idle.ts';
 import type { McpSettings } from '../config.ts';
 import { createCallSessions } from './call-sessions.ts';
@@ -83,15 +74,8 @@ export function createCallTasks(
   const ending = new Set<Promise<unknown>>();
   const sessions = createCallSessions({ bridge, clock, idleMs: settings.sessionIdleMs, home, conversation });
 
-  async function findWorkspace({ actor }: Caller): Promise<string> {
-    if (settings.workspace) return settings.workspace;
-    const [first] = (await bridge.list<Workspace & Row>(actor, { object: 'workspace', limit: 1 })).data;
-    if (!first) throw new Fault('not_found', 'there is no workspace for this caller to work in');
-    return first.id;
-  }
-
   function workspace(caller: Caller): Promise<string> {
-    return memo(workspaces, scopeOf(caller.actor), () => findWorkspace(caller));
+    return memo(workspaces, scopeOf(caller.actor), async () => settings.workspace ?? (await bridge.home(caller.actor)));
   }
 
   async function home(caller: Caller) {

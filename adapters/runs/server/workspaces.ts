@@ -29,16 +29,7 @@ export async function workspaceFor(
   const named = label === null ? undefined : await findWorkspace(bridge, actor, label);
   if (named) return { id: named, label: undefined };
   const rest = label ?? undefined;
-  if (settings.workspace) return { id: settings.workspace, label: rest };
-  const { data } = await bridge.list<Workspace & Row>(actor, { object: 'workspace', limit: 1 });
-  if (data[0]) return { id: data[0].id, label: rest };
-  const { resource } = await bridge.submit({
-    kind: 'resource.create',
-    actor,
-    body: { object: 'workspace', body: { name: 'runs', root: 'tollbridge://runs' } },
-    idempotency: { key: 'runs-workspace' },
-  });
-  return { id: resource.id, label: rest };
+  return { id: settings.workspace ?? (await bridge.home(actor)), label: rest };
 }
 
 /** Finds a workspace by its id, its name, or its `external_id`. */

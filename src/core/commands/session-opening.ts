@@ -1,11 +1,11 @@
-/** Opens a session: access and policy are checked before anything is written; then the row and the event are built. */
+/** Opens a session, and finds where one belongs: access and policy are checked before anything is written; then the row and the event are built. */
 import type { Action, Actor } from '../../model/actions.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Session } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
 import type { AutonomyTier } from '../../model/words.ts';
-import type { AgentBackend, Unit } from '../../ports/index.ts';
+import type { AgentBackend, Bridge, Row, Unit } from '../../ports/index.ts';
 import type { Access } from '../access.ts';
 import { decidedEvent, type Gate } from '../actions/gate.ts';
 import { type Context, orEarlier } from '../context.ts';
@@ -130,5 +130,28 @@ export function sessionEvent(event: 'session.created' | 'session.closed', sessio
     payload: { session: session },
     ...location,
     ...(owned && { metadata: { owner: owned } }),
+  };
+}
+
+/**
+ * Where a caller works that names no workspace: the first one it sees. A tenant whose callers see none gets one of its own, made by the
+ * gateway, because a key that starts work need not be one that declares workspaces. A key that is limited to workspaces gets no other.
+ */
+export function createHome({ list, submit }: Pick<Bridge, 'list' | 'submit'>): Bridge['home'] {
+  return async (actor) => {
+    const [first] = (await list<Row>(actor, { object: 'workspace', limit: 1 })).data;
+    if (first) return first.id;
+    if (actor.workspaces) throw new Fault('permission_denied', `there is no workspace for ${actor.id} to work in`);
+    const { tenant_id } = actor;
+    const gateway: Actor = { id: 'system:home', kind: 'system', scopes: ['*'], ...(tenant_id && { tenant_id }) };
+    const body = { name: 'default', root: `tollbridge://${encodeURIComponent(tenant_id ?? 'default')}` };
+    const { resource } = await submit({
+      kind: 'resource.create',
+      actor: gateway,
+      body: { object: 'workspace', body },
+      // Two callers at once get the same one.
+      idempotency: { key: 'home' },
+    });
+    return resource.id;
   };
 }

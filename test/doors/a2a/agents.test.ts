@@ -2,12 +2,16 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { listAgents } from '../../../src/cli/commands/agents/agents.ts';
 import type { Row } from '../../../src/ports/index.ts';
+import { startGateway } from '../../../src/runtime/gateway.ts';
 import { openAgentSwitches } from '../../../src/runtime/mounts/agent-switches.ts';
 import { openPeer, wire } from '../../support/a2a/gateway.ts';
 import { ana } from '../../support/gateway/actors.ts';
 import { scriptedAgent } from '../../support/gateway/agents.ts';
 import { says } from '../../support/gateway/test-gateway.ts';
+import { aDirectory, typed } from '../../support/process/cli.ts';
+import { configIn } from '../../support/process/config-in.ts';
 
 const agents = ['first', 'second'].map((name) => scriptedAgent(async () => undefined, { name }));
 const people = { lim: { ...ana, id: 'lim', agents: ['second'] } };
@@ -136,4 +140,30 @@ test('all work of an agent counts against its quota, from every client', async (
   await give('second');
   const quota = await peer.at.bridge.view<Row & { usage: object }>(ana, 'quota', 'quota_first');
   expect(quota.usage).toMatchObject({ tasks: 1 });
+});
+
+test('an agent is listed with what its quota allows and what of it is used, also before any gateway ran', async () => {
+  const dir = await aDirectory();
+  const [config, data] = [join(dir, 'tollbridge.yaml'), join(dir, 'data')];
+  const configured = {
+    writer: { acp: { command: ['my-agent'] }, quota: 'daily' },
+    draft: { acp: { command: ['x'] }, off: 'tired' },
+  };
+  const quotas = { daily: { limits: { tasks: 100, usd: 5 }, per: '1d' } };
+  await writeFile(config, JSON.stringify({ agents: configured, quotas }));
+  const shown = async () => (await typed(() => listAgents({ config, data }))).out;
+  const expected = 'writer  acp  on  tasks 0 of 100, usd 0 of 5\ndraft  acp  off: tired\n';
+  expect(await shown()).toBe(expected);
+  const gateway = await startGateway(await configIn(dir, { data, port: 0 }));
+  await gateway.close();
+  expect(await shown()).toBe(expected);
+  const { out } = await typed(() => listAgents({ config, data, json: true }));
+  expect(JSON.parse(out.split('\n')[0] ?? '')).toEqual({
+    name: 'writer',
+    protocol: 'acp',
+    off: null,
+    quota: 'quota_daily',
+    limits: { tasks: 100, usd: 5 },
+    usage: { tasks: 0, usd: 0 },
+  });
 });

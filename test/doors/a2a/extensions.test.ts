@@ -3,6 +3,7 @@ import { request } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { roomIn } from '../../../adapters/a2a/bindings/backpressure.ts';
+import { settingsOf } from '../../../adapters/a2a/config.ts';
 import type { Row } from '../../../src/ports/index.ts';
 import { openPeer, type Peer, speech, wire } from '../../support/a2a/gateway.ts';
 import { ana } from '../../support/gateway/actors.ts';
@@ -191,7 +192,8 @@ describe('streams', () => {
     expect(await roomIn(line(), 'close', 1)).toBe('late');
   });
 
-  test('quiet ones are kept open', async () => {
+  test('quiet ones are kept open, before half a minute in which clients give up', async () => {
+    expect(settingsOf({}).keepAliveMs).toBe(15_000);
     const gate = latch();
     const agent = scriptedAgent(() => gate.promise.then(() => undefined));
     const peer = await openPeer({ agents: [agent], config: { stream: { keep_alive_ms: 5 } } });

@@ -294,6 +294,14 @@ describe('a conversation', () => {
     expect(textOf(more)).toBe('three|three|four');
   });
 
+  test('of a peer whose tenant has never worked here is in a workspace of that tenant', async () => {
+    const scopes = ['sessions:read', 'sessions:write', 'tasks:read', 'tasks:write', 'events:read', 'workspaces:read'];
+    const people = { cy: { id: 'cy', kind: 'service', tenant_id: 'acme', scopes } } as const;
+    const peer = await openPeer({ agents: [echo], people });
+    const { body } = await peer.rpc('SendMessage', wire('hello'), { authorization: 'Bearer cy' });
+    expect(textOf(body.result.task)).toBe('hello');
+  });
+
   test("is one's own: the same name from someone else is another one", async () => {
     const peer = await openPeer({ agents: [echo] });
     const first = (await peer.rpc('SendMessage', wire('secret'))).body.result.task;

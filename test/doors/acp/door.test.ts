@@ -6,7 +6,7 @@ import { createDemoTools } from '../../../src/demo/tools.ts';
 import type { Sink } from '../../../src/ports/index.ts';
 import { openEditor, openEditorGateway } from '../../support/acp/client.ts';
 import { latch, scriptedAgent } from '../../support/gateway/agents.ts';
-import { of } from '../../support/gateway/test-gateway.ts';
+import { of, openTestGateway } from '../../support/gateway/test-gateway.ts';
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal });
 const demo = () => ({ agents: [createDemoAgent({ pause })], tools: [createDemoTools({})] });
@@ -244,6 +244,33 @@ test('an editor that goes away takes its work with it', async () => {
   await editor.close();
   const [task] = await at.runtime.store.list({ object: 'task' });
   expect((await at.until(task!.id)).status).toBe('CANCELED');
+});
+
+test('a session that was being opened when its editor went away is followed by nobody', async () => {
+  const at = await openTestGateway();
+  const [opening, gone] = [latch(), latch()];
+  const followed: AbortSignal[] = [];
+  const bridge: typeof at.bridge = {
+    ...at.bridge,
+    async submit(command) {
+      const accepted = await at.bridge.submit(command);
+      if (command.kind === 'session.create') {
+        opening.open();
+        await gone.promise;
+      }
+      return accepted;
+    },
+    follow(actor, from, signal) {
+      followed.push(signal);
+      return at.bridge.follow(actor, from, signal);
+    },
+  };
+  const editor = await openEditor({ ...at, bridge });
+  editor.session().catch(() => {});
+  await opening.promise;
+  await editor.close();
+  gone.open();
+  await expect.poll(() => followed.map(({ aborted }) => aborted)).toEqual([true]);
 });
 
 test('a prompt policy does not let in is refused in words, and nothing runs', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { settingsOf } from '../../../adapters/ahp/config.ts';
 import { AGENT, type Agent, event, OBEDIENT, openAgent, type Said } from '../../support/ahp/gateway.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -111,6 +112,15 @@ describe('pre_action', () => {
       reason: 'us is asked about its own question: harnesses go in a circle',
     });
   });
+});
+
+test.each([
+  [undefined, 8000],
+  [60_000, 8000],
+  [5000, 3000],
+  [3000, 1500],
+])('where %s ms are declared, people have %s ms', (timeout_ms, ms) => {
+  expect(settingsOf(timeout_ms === undefined ? {} : { timeout_ms }).holdMs).toBe(ms);
 });
 
 test('every harness a question came through shortens the time people have', async () => {

@@ -10,16 +10,19 @@ import { LAST_WORDS } from '../stories.ts';
 import { createInbox, type DoorClient, type Work } from './door.ts';
 
 interface Line {
+  /** Gets what comes from now on. */
+  hear: (text: string) => void;
   send(text: string): void;
   /** Hangs up; resolves when the other side has noticed. */
   close(): Promise<void>;
 }
-type Connect = (near: Gateway, hear: (text: string) => void) => Promise<Line>;
+type Connect = (near: Gateway) => Promise<Line>;
+const unheard = (): void => {};
 
 const STATES: Readonly<Record<string, string>> = { end_turn: 'COMPLETED', cancelled: 'CANCELED', refusal: 'FAILED' };
 const CAPABILITIES = { elicitation: { form: {} }, _meta: { tollbridge: {} } };
 
-const overStdio: Connect = async ({ config, data, dir, env, withoutDemoTools }, hear) => {
+const overStdio: Connect = async ({ config, data, dir, env, withoutDemoTools }) => {
   const command = withoutDemoTools
     ? [join(PROCESSES, 'tools-gateway.mjs'), config, data, 'acp']
     : [PROGRAM, '--config', config, '--data', data, 'acp-agent', '--journal', join(dir, 'journal')];
@@ -28,10 +31,10 @@ const overStdio: Connect = async ({ config, data, dir, env, withoutDemoTools }, 
     stdio: ['pipe', 'pipe', 'ignore'],
     env: { ...process.env, ...env },
   });
-  createInterface({ input: child.stdout }).on('line', hear);
   child.stdin.on('error', () => {}); // one that has ended reads nothing
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  return {
+  const line: Line = {
+    hear: unheard,
     send: (text) => void child.stdin.write(`${text}\n`),
     async close() {
       child.stdin.end();
@@ -40,13 +43,15 @@ const overStdio: Connect = async ({ config, data, dir, env, withoutDemoTools }, 
       clearTimeout(late);
     },
   };
+  createInterface({ input: child.stdout }).on('line', (text) => line.hear(text));
+  return line;
 };
 
-const overSocket: Connect = async ({ url, token }, hear) => {
+const overSocket: Connect = async ({ url, token }) => {
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/acp`, { headers: { authorization: `Bearer ${token}` } });
-  socket.on('message', (data) => hear(String(data)));
   await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
-  return {
+  const line: Line = {
+    hear: unheard,
     send: (text) => socket.send(text),
     close: () =>
       new Promise((resolve) => {
@@ -54,15 +59,28 @@ const overSocket: Connect = async ({ url, token }, hear) => {
         socket.terminate();
       }),
   };
+  socket.on('message', (data) => line.hear(String(data)));
+  return line;
 };
 
-function editor(title: string, connect: Connect): DoorClient {
+/** A server that is started with the process is met by a process that was just started. */
+const STARTS_A_SERVER = /\bslow_mail\b/;
+
+/** `keeps`: one line serves work after work, in a session each, as an editor's agent does, until it breaks in the middle of one. */
+function editor(title: string, connect: Connect, keeps = false): DoorClient {
+  const kept = new Map<Gateway, Line>();
+  let count = 0;
   return {
     title,
+    async leave(near) {
+      await kept.get(near)?.close();
+      kept.delete(near);
+    },
     async give({ near }: Setup, says): Promise<Work> {
       const inbox = createInbox<Loose>();
+      const keep = keeps && !STARTS_A_SERVER.test(says);
       let line: Line;
-      let count = 0;
+      let over = false;
       const send = (frame: object) => line.send(JSON.stringify({ jsonrpc: '2.0', ...frame }));
       async function call(method: string, params: object): Promise<Loose> {
         count += 1;
@@ -70,21 +88,26 @@ function editor(title: string, connect: Connect): DoorClient {
         send({ id, method, params });
         return await inbox.find((frame) => frame.id === id && frame.method === undefined, `an answer to ${method}`);
       }
+      const hear = (text: string) => inbox.add(JSON.parse(text));
       async function open(): Promise<void> {
-        line = await connect(near, (text) => inbox.add(JSON.parse(text)));
+        line = Object.assign(await connect(near), { hear });
         const clientInfo = { name: 'editor', version: '1' };
         await call('initialize', { protocolVersion: 1, clientCapabilities: CAPABILITIES, clientInfo });
       }
       const isUpdate = (kind: string) => (frame: Loose) =>
-        frame.method === 'session/update' && frame.params.update.sessionUpdate === kind;
+        isOurs(frame) && frame.method === 'session/update' && frame.params.update.sessionUpdate === kind;
       const chunks = () =>
         inbox.frames.filter(isUpdate('agent_message_chunk')).map(({ params }) => params.update.content);
-      const isQuestion = ({ method, id }: Loose) => method !== undefined && id !== undefined;
+      const isQuestion = (frame: Loose) => isOurs(frame) && frame.method !== undefined && frame.id !== undefined;
 
-      await open();
+      const known = keep ? kept.get(near) : undefined;
+      if (known) line = Object.assign(known, { hear });
+      else await open();
       const { result: created, error } = await call('session/new', { cwd: near.dir, mcpServers: [] });
       if (!created) throw new Error(`no session: ${JSON.stringify(error)}`);
       const { sessionId } = created;
+      // A line that was kept may still tell of the work before.
+      const isOurs = ({ params }: Loose) => params?.sessionId === sessionId;
       const prompted = { sessionId, prompt: [{ type: 'text', text: says }] };
       let turn = call('session/prompt', prompted);
       turn.catch(() => {});
@@ -107,6 +130,7 @@ function editor(title: string, connect: Connect): DoorClient {
         },
         async drop() {
           await inbox.find(isUpdate('agent_message_chunk'), 'words');
+          if (kept.get(near) === line) kept.delete(near);
           await line.close();
         },
         async readOn() {
@@ -124,6 +148,7 @@ function editor(title: string, connect: Connect): DoorClient {
         },
         async ended() {
           const { result, error } = await turn;
+          over = true;
           const text = () =>
             chunks()
               // A text that an agent put into its message with an address; files of the gateway are no words.
@@ -142,11 +167,15 @@ function editor(title: string, connect: Connect): DoorClient {
           }
           return { state: error ? 'FAILED' : (STATES[result.stopReason] ?? result.stopReason), text: text() };
         },
-        close: () => line.close(),
+        async close() {
+          if (keep && over) return void kept.set(near, line);
+          if (kept.get(near) === line) kept.delete(near);
+          await line.close();
+        },
       };
     },
   };
 }
 
-export const stdio = editor('ACP, stdio', overStdio);
+export const stdio = editor('ACP, stdio', overStdio, true);
 export const socket = editor('ACP, WebSocket', overSocket);

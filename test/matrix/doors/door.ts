@@ -1,5 +1,6 @@
 /** What a client outside can do at a door, in no protocol's words. Each door of the live matrix speaks its own. */
 import type { Setup } from '../backends.ts';
+import type { Gateway } from '../gateway.ts';
 
 export interface Answer {
   readonly approved?: boolean;
@@ -33,6 +34,8 @@ export interface Work {
 
 export interface DoorClient {
   readonly title: string;
+  /** Ends what it keeps for its next work at this gateway. */
+  leave?(near: Gateway): Promise<void>;
   give(setup: Setup, says: string): Promise<Work>;
 }
 

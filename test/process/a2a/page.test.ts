@@ -1,51 +1,13 @@
 /** The A2A page as a partner reads it: its example call is made, and its example answer is given. */
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { openApiKeys } from '../../../src/auth/api-keys.ts';
-import { PRESETS, type Preset } from '../../../src/auth/presets.ts';
-import { systemClock } from '../../../src/core/clock.ts';
-import { startGateway } from '../../../src/runtime/gateway.ts';
-import { aDirectory } from '../../support/process/cli.ts';
-import { configIn } from '../../support/process/config-in.ts';
-import { PROJECT } from '../../support/process/project.ts';
+import { expect, test } from 'vitest';
+import { exampleCall, gatewayWithKey, readPage } from '../../support/process/example-call.ts';
 
-const page = await readFile(join(PROJECT, 'docs/a2a.md'), 'utf8');
-
-async function aGateway() {
-  const dir = await aDirectory();
-  await writeFile(
-    join(dir, 'tollbridge.yaml'),
-    'demo: true\nrules: [{ id: reads, when: { effect: read }, then: allow }, { id: mail, when: { tool: send_mail }, then: ask }]\n',
-  );
-  const gateway = await startGateway(await configIn(dir, { data: join(dir, 'data'), port: 0 }));
-  onTestFinished(() => gateway.close());
-  // As `keys create partner --for a2a-peer --scope approvals:own` makes one.
-  const { scopes, doors } = PRESETS.get('a2a-peer') as Preset;
-  const actor = {
-    id: 'partner',
-    kind: 'service' as const,
-    scopes: [...scopes, 'approvals:own'],
-    doors: [...(doors ?? [])],
-  };
-  const { key } = await openApiKeys(join(dir, 'data'), systemClock).create({ name: 'partner', actor });
-  return { url: gateway.url, token: key };
-}
-
-/** The headers and the body that the example sends. */
-function exampleCall() {
-  const block = /```bash\ncurl -s (\S+)([\s\S]*?) -d '([\s\S]*?)'\n```/.exec(page);
-  const [, address = '', flags = '', body = '{}'] = block ?? [];
-  const headers = [...flags.matchAll(/-H ["']([^:]+): ([^"']+)["']/g)].map(([, name = '', value = '']) => [
-    name,
-    value,
-  ]);
-  return { path: new URL(address).pathname, headers: Object.fromEntries(headers), body };
-}
+const page = await readPage('a2a.md');
+const aGateway = () => gatewayWithKey('a2a-peer', 'approvals:own');
 
 test('the example call does its work, with the headers and the body of the page', async () => {
   const { url, token } = await aGateway();
-  const { path, headers, body } = exampleCall();
+  const { path, headers, body } = exampleCall(page);
   expect(headers).toEqual({
     Authorization: 'Bearer $TOKEN',
     'A2A-Version': '1.0',
@@ -60,7 +22,7 @@ test('the example call does its work, with the headers and the body of the page'
 
 test('the example answer is one, with the ids of a real question', async () => {
   const { url, token } = await aGateway();
-  const { path, headers, body } = exampleCall();
+  const { path, headers, body } = exampleCall(page);
   const post = async (params: object) => {
     const call = { ...JSON.parse(body), params };
     const sent = { ...headers, Authorization: `Bearer ${token}` };

@@ -40,8 +40,6 @@ export interface PeerOptions extends TestGatewayOptions {
   readonly config?: A2aConfig;
   readonly people?: Readonly<Record<string, Actor>>;
   readonly resolve?: Resolve;
-  /** Whether there is a workspace to work in; there is unless this says no. */
-  readonly workspace?: boolean;
   /** The address clients use, where it is not the one listened on. */
   readonly publicUrl?: string;
   /** Time of the test instead of real time. */
@@ -72,11 +70,7 @@ export async function openPeerOn(at: TestGateway, options: PeerOptions = {}): Pr
     graceMs: 200,
     ...(publicUrl && { publicUrl, allowedHosts: [new URL(publicUrl).hostname] }),
   });
-  if (options.workspace !== false) {
-    const body = { object: 'workspace' as const, body: { name: 'w', root: 'file:///w' } };
-    if ((await at.bridge.list(ana, { object: 'workspace', limit: 1 })).data.length === 0)
-      await at.send('resource.create', body);
-  }
+  await at.bridge.home(ana);
   const deps: Deps = {
     log,
     clock: at.clock,

@@ -83,7 +83,11 @@ export async function run(
 ): Promise<{ code: number; said: string }> {
   const real = line
     .replace('/run/user/1000/', `${where.cwd}/`)
-    .replace('ask_01K', '"$(tollbridge approvals --json | head -n 1 | grep -o \'ask_[0-9A-Z]*\' | head -n 1)"');
+    // The beginning of an id, as the page has it; the questions here were not asked at one moment.
+    .replace(
+      'ask_01K',
+      '"$(tollbridge approvals --json | head -n 1 | grep -o \'ask_[0-9A-Z]*\' | cut -c 1-24 | head -n 1)"',
+    );
   const child: ChildProcessWithoutNullStreams = spawn('bash', ['--norc', '-c', stays || says ? `exec ${real}` : real], {
     ...where,
     stdio: 'pipe',

@@ -4,6 +4,7 @@ import { createLog } from '../../../core/events/log.ts';
 import { createRedactor } from '../../../core/redaction/redact.ts';
 import type { EventDraft } from '../../../model/events.ts';
 import type { Quota } from '../../../model/resources.ts';
+import { own } from '../../../model/values/own.ts';
 import { visibleLine } from '../../../model/values/visible-text.ts';
 import { noSuch } from '../../../policy/rules/mentions.ts';
 import type { Row, Store } from '../../../ports/index.ts';
@@ -22,11 +23,13 @@ export interface AgentOptions extends CommonOptions {
 export async function listAgents(options: AgentOptions): Promise<void> {
   const config = await configFrom(options);
   const switches = openAgentSwitches(config.dataDir);
-  const quotas = (await hasLog(config)) ? await lookInto(options, ({ store }) => quotasOf(store, config)) : new Map();
+  const quotas = (await hasLog(config))
+    ? await lookInto(options, ({ store }) => quotasOf(config, store))
+    : await quotasOf(config);
   for (const { name, protocol } of agentsIn(config)) {
     const terms = config.agentTerms.get(name);
     const off = terms?.off ?? switches.reason(name) ?? null;
-    const quota: Quota | undefined = terms?.quota_id ? quotas.get(terms.quota_id) : undefined;
+    const quota = terms?.quota_id ? quotas.get(terms.quota_id) : undefined;
     const limits = quota && { quota: quota.id, limits: quota.limits, usage: quota.usage };
     process.stdout.write(
       options.json
@@ -66,11 +69,16 @@ function agentsIn({ agents, demo }: Config): readonly { readonly name: string; r
   return [...configured, ...(demo ? BUILT_IN.map((name) => ({ name, protocol: 'built-in' })) : [])];
 }
 
-async function quotasOf(store: Store, { agentTerms }: Config): Promise<ReadonlyMap<string, Quota>> {
-  const found = new Map<string, Quota>();
+type Limits = Pick<Quota, 'id' | 'limits' | 'usage'>;
+
+/** Of a quota that no gateway has counted yet nothing is used. */
+async function quotasOf({ agentTerms, quotas }: Config, store?: Store): Promise<ReadonlyMap<string, Limits>> {
+  const found = new Map<string, Limits>();
   for (const { quota_id: id } of agentTerms.values()) {
-    const quota = id ? await store.get<Quota & Row>('quota', id) : undefined;
-    if (quota) found.set(quota.id, quota);
+    if (!id) continue;
+    const limits = (own(quotas, id.slice('quota_'.length))?.limits ?? {}) as Quota['limits'];
+    const unused = { id, limits, usage: Object.fromEntries(Object.keys(limits).map((limit) => [limit, 0])) };
+    found.set(id, (await store?.get<Quota & Row>('quota', id)) ?? unused);
   }
   return found;
 }

@@ -54,6 +54,18 @@ describe('between tenants', () => {
     await t.send('resource.update', raise as never);
   });
 
+  test('a caller that names no workspace works in the first it sees; one is made where its tenant has none', async () => {
+    const { t } = own;
+    expect(await t.bridge.home(red)).toBe(own.room.workspace);
+    const green: Actor = { id: 'gil', kind: 'service', tenant_id: 'green', scopes: ['workspaces:read'] };
+    // Two callers at once, neither of which may declare a workspace.
+    const [home, again] = await Promise.all([t.bridge.home(green), t.bridge.home({ ...green, id: 'gus' })]);
+    expect(again).toBe(home);
+    expect(await t.bridge.view(green, 'workspace', home)).toMatchObject({ name: 'default', tenant_id: 'green' });
+    const elsewhere = { ...green, tenant_id: 'grey', workspaces: [own.room.workspace] };
+    await expect(t.bridge.home(elsewhere)).rejects.toThrow('there is no workspace for gil to work in');
+  });
+
   test("a file without a workspace is its tenant's alone", async () => {
     const { t } = own;
     const { resource } = await t.send('artifact.register', file, { bytes: Buffer.from('shared') });
