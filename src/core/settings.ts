@@ -93,7 +93,7 @@ export const DEFAULTS: Settings = {
   inlineLimit: 64 * 1024,
   artifactLimit: 64 * 1024 * 1024,
   resultLimits: RESULT_LIMITS,
-  readsInOneCommit: false,
+  readsInOneCommit: true,
   recoversOrphans: true,
   sweepMs: 10_000,
 };

@@ -35,6 +35,7 @@ afterAll(async () => {
 
 test('after every kill each answered call is on one receipt, or open; in the end all are sealed', () => {
   expect(report).toMatchObject({ kills: 8, open: 0 });
+  expect(report.oneCommit).toBeGreaterThan(0);
   for (const kind of CALLERS)
     expect(report.ledger.calls.filter(({ by, received }) => by === kind && received).length, kind).toBeGreaterThan(0);
 });
@@ -83,5 +84,13 @@ describe('the checker notices', () => {
     const { nonce } = report.ledger.want('mcp over stdio', 'n-unseen.');
     expect(broken({}, new Set([nonce]))).toBe('an answered call is on record');
     report.ledger.calls.pop();
+  });
+
+  test('a call with an effect whose decision was not written first', () => {
+    const { receipts } = report.look;
+    const marked = parse(
+      stringify(receipts).replaceAll('"outcome":"succeeded"', '"one_commit":true,"outcome":"succeeded"'),
+    );
+    expect(broken({ receipts: marked })).toBe('what may have an effect is decided first');
   });
 });

@@ -170,7 +170,7 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
     defaultAgent: config.default_agent,
     autonomy: config.autonomy,
     askExpiresMs: duration(config.approvals?.expire_after, 'approvals', 'expire_after'),
-    readsInOneCommit: config.reads_in_one_commit ?? false,
+    readsInOneCommit: config.reads_in_one_commit ?? true,
     webhooks: config.approvals?.webhooks ?? {},
     witness: witnessesOf(config.witness, at),
     keepEventsMs: duration(config.retention?.events, 'retention', 'events'),

@@ -376,7 +376,7 @@ export const ConfigShape = Closed({
   ),
   reads_in_one_commit: Optional(
     said(
-      'A tool call that by trusted definition has no effect, and that a rule allows outright, is written together with its result, before the answer is given: faster, but a crash in between leaves no trace of it. `false` when absent: every decision is written before its act.',
+      '`true` when absent: the decision on a tool call that by trusted definition has no effect, and that a rule allows outright, is written together with its result, before the answer is given. It is faster, but a crash in between leaves no trace of that call. `false`: every decision is written before its act.',
       Type.Boolean(),
     ),
   ),

@@ -28,10 +28,11 @@ export interface CallersReport extends CallCounts {
 
 const config = (data: string, server: readonly string[]) => `
 data: ${data}
-tools: { box: { mcp: { command: ${JSON.stringify(server)} } } }
+tools: { box: { mcp: { command: ${JSON.stringify(server)}, effects: { look: read } } } }
 doors: { ahp: { away_ms: 1500, settle_ms: 0 } }
 rules:
   - { id: notes, when: { tool: note }, then: allow }
+  - { id: looks, when: { tool: look }, then: allow }
   - { id: never, when: { tool: forbidden }, then: block, say: not here }
 `;
 const LONGEST_START_MS = 60_000;
@@ -148,6 +149,7 @@ export async function callThrough({ program, root, chance, kills, say }: Callers
   }
 }
 
-function describe({ called, answered, sealed, open, unknown }: CallCounts): string {
-  return `${called} calls, ${answered} answered, ${sealed} sealed (${unknown} unknown), ${open} in open work`;
+function describe({ called, answered, sealed, oneCommit, open, unknown }: CallCounts): string {
+  const how = `${unknown} unknown, ${oneCommit} decided and ended in one commit`;
+  return `${called} calls, ${answered} answered, ${sealed} sealed (${how}), ${open} in open work`;
 }

@@ -1,5 +1,5 @@
 /** Callers of a running gateway. They outlive it, and what breaks off was not answered. */
-import type { CallLedger } from './ledger.ts';
+import { type CallLedger, toolOf } from './ledger.ts';
 import { ahpEvent } from './over-stdio.ts';
 
 export interface GatewayAddress {
@@ -11,7 +11,7 @@ export interface GatewayAddress {
 export async function mcpOverHttp(
   { url, token }: GatewayAddress,
   ledger: CallLedger,
-  name: string,
+  caller: string,
   { stop, worked }: { readonly stop: AbortSignal; worked(): void },
 ): Promise<void> {
   const headers: Record<string, string> = {
@@ -32,11 +32,12 @@ export async function mcpOverHttp(
     await post({ jsonrpc: '2.0', id: 0, method: 'initialize', params: greeting });
     await post({ jsonrpc: '2.0', method: 'notifications/initialized' });
     for (let count = 1; !stop.aborted; count += 1) {
-      const call = ledger.want('mcp over http', `${name}-${count}.`);
-      const params = { name: count % 7 === 1 ? 'forbidden' : 'note', arguments: { text: call.nonce } };
+      const name = toolOf(count);
+      const call = ledger.want('mcp over http', `${caller}-${count}.`, name);
+      const params = { name, arguments: { text: call.nonce } };
       const { result } = await post({ jsonrpc: '2.0', id: count, method: 'tools/call', params });
       if (result) call.received = result.isError ? 'refused' : 'succeeded';
-      if (count > 1) worked();
+      if (count > 3) worked();
     }
   } catch {
     // Gone: what was not answered is not known.

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { CallLedger } from './ledger.ts';
+import { type CallLedger, toolOf } from './ledger.ts';
 
 export interface CallersLocation {
   readonly program: string;
@@ -94,11 +94,11 @@ export function mcpOverStdio(location: CallersLocation, ledger: CallLedger, name
     await ask('initialize', greeting);
     say({ method: 'notifications/initialized' });
     for (let count = 1; ; count += 1) {
-      const tool = count % 7 === 1 ? 'forbidden' : 'note';
-      const call = ledger.want('mcp over stdio', `${name}-${count}.`);
+      const tool = toolOf(count);
+      const call = ledger.want('mcp over stdio', `${name}-${count}.`, tool);
       const { result } = await ask('tools/call', { name: tool, arguments: { text: call.nonce } });
       call.received = (result as { isError?: boolean } | undefined)?.isError ? 'refused' : 'succeeded';
-      if (count > 1) worked();
+      if (count > 3) worked();
     }
   });
 }

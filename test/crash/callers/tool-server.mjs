@@ -1,9 +1,9 @@
-/** An MCP server whose one tool writes down what it was called with, takes its time, and answers. */
+/** An MCP server whose tools write down what they were called with, take their time, and answer. */
 import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const [, , journal] = process.argv;
-const tools = ['note', 'forbidden'].map((name) => ({
+const tools = ['note', 'forbidden', 'look'].map((name) => ({
   name,
   description: name,
   inputSchema: { type: 'object', properties: { text: { type: 'string' } } },

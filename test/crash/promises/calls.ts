@@ -1,6 +1,6 @@
 /**
  * Calls of callers outside: each that was answered is on exactly one receipt, or in work that is still open; each that reached its tool is
- * on record as one that may have run; and what nobody saw end says why it is unknown.
+ * on record as one that may have run, unless it has no effect and was not answered; and what nobody saw end says why it is unknown.
  */
 import type { CoreEvent } from '../../../src/model/events.ts';
 import { Broken } from '../broken.ts';
@@ -15,8 +15,15 @@ export interface CallCounts {
   readonly open: number;
   /** Sealed, and nobody knows how they ended. */
   readonly unknown: number;
+  /** Sealed as decided and ended in one commit. */
+  readonly oneCommit: number;
 }
 
+interface EntryMetadata {
+  readonly outcome?: string;
+  readonly outcome_reason?: string;
+  readonly one_commit?: boolean;
+}
 type Look = Pick<Evidence, 'events' | 'receipts' | 'runs'>;
 
 /** Which outcomes agree with what a caller received; a caller that received nothing agrees with all of them. */
@@ -31,7 +38,7 @@ const MAY_HAVE_RUN = ['succeeded', 'failed', 'unknown'];
 export function callsAreAccountedFor(look: Look, { calls }: CallLedger, reached: ReadonlySet<string>): CallCounts {
   const requests = requestsIn(look.events);
   const sealed = sealedIn(look);
-  const counts = { called: calls.length, answered: 0, sealed: 0, open: 0, unknown: 0 };
+  const counts = { called: calls.length, answered: 0, sealed: 0, open: 0, unknown: 0, oneCommit: 0 };
   for (const call of calls) {
     const { nonce, by, received } = call;
     const found = requests.get(nonce) ?? [];
@@ -41,7 +48,8 @@ export function callsAreAccountedFor(look: Look, { calls }: CallLedger, reached:
     if (received) counts.answered += 1;
     if (!request) {
       if (received) throw new Broken('an answered call is on record', `${what} was answered: ${received}`);
-      if (reached.has(nonce)) throw new Broken('an answered call is on record', `${what} reached its tool unseen`);
+      if (reached.has(nonce) && !call.withoutEffect)
+        throw new Broken('an answered call is on record', `${what} reached its tool unseen`);
       continue;
     }
     const entries = sealed.get(`${request.task_id} ${request.payload.tool_call_id}`) ?? [];
@@ -58,7 +66,10 @@ export function callsAreAccountedFor(look: Look, { calls }: CallLedger, reached:
     const [entry] = entries;
     if (!entry) continue;
     counts.sealed += 1;
-    const { outcome, outcome_reason } = (entry.metadata ?? {}) as { outcome?: string; outcome_reason?: string };
+    const { outcome, outcome_reason, one_commit } = (entry.metadata ?? {}) as EntryMetadata;
+    if (one_commit) counts.oneCommit += 1;
+    if (one_commit && !call.withoutEffect)
+      throw new Broken('what may have an effect is decided first', `${what} was decided with its result`, entry);
     if (received && !AGREES[received].includes(outcome ?? ''))
       throw new Broken(
         'a receipt says what was told',
