@@ -100,7 +100,7 @@ describe.each(['session', '2h'])('for %s', (wanted) => {
     expect(await at.runs({ ...ACT, task_id: 'delegated' })).toBe(true);
   });
 
-  test('a question for somebody else, or a block, stands', async () => {
+  test('a question for another approver, or a block, stands', async () => {
     const at = remembering();
     await at.grants(ACT, wanted);
     expect(await at.runs(ACT, { ...ASKED, ask: { to: ['ceo'] } })).toBe(false);
