@@ -41,13 +41,17 @@ export function stopRequested(): { readonly requested: Promise<void>; letGo(): v
 }
 
 /**
- * Serves the peer on standard input until its input ends or a signal arrives, which is treated as the end of input:
- * work in progress is ended and recorded.
+ * Serves the peer on standard input until its input ends or a signal arrives: work in progress is ended and recorded. The signal also
+ * ends what goes on after the end of the input.
  */
-export async function untilInputEnds(input: Readable, serve: () => Promise<void>): Promise<void> {
-  const letGo = onStop(() => input.destroy());
+export async function untilInputEnds(input: Readable, serve: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const stop = new AbortController();
+  const letGo = onStop(() => {
+    stop.abort();
+    input.destroy();
+  });
   try {
-    await serve();
+    await serve(stop.signal);
   } finally {
     letGo();
   }

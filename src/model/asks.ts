@@ -1,6 +1,7 @@
 /** Questions to people (approvals and inputs). They outlive the process that opened them and are answered once. */
 
 import type { Action, ActionKind, Claims, FileChange } from './actions.ts';
+import type { PermissionRule, Task } from './resources.ts';
 import {
   ClosedWord,
   Id,
@@ -129,3 +130,35 @@ export type Answer =
     }
   | { readonly kind: 'value'; readonly by: string; readonly ask_id?: string; readonly value: unknown }
   | { readonly kind: 'expired' | 'canceled'; readonly ask_id?: string; readonly reason: string };
+
+/**
+ * What an approval for longer than once covers: the tool, server and definition that were asked about, the same caller, and, for the
+ * work of an agent, the same principal. Nothing in it is a pattern.
+ */
+type Covered = NonNullable<PermissionRule['covers']>;
+
+export function coveredAct(
+  { kind, tool, server, definition }: Pick<Action, 'kind' | 'tool' | 'server' | 'definition'>,
+  actor: string,
+  task: Pick<Task, 'created_by' | 'metadata'> | undefined,
+): Covered {
+  return {
+    kind,
+    tool: tool ?? null,
+    server: server ?? null,
+    definition: definition ?? null,
+    actor,
+    principal: (task && principalOf(task)) ?? actor,
+  };
+}
+
+/** An agent that gave work on acts for the principal of its own work. */
+function principalOf({ created_by, metadata }: Pick<Task, 'created_by' | 'metadata'>): string | undefined {
+  const { on_behalf_of: principal = created_by } = (metadata.tollbridge ?? {}) as { on_behalf_of?: string };
+  return principal ?? undefined;
+}
+
+/** Two acts have the same key when a grant for one of them covers the other. */
+export function coverKey({ kind, tool, server, definition, actor, principal }: Covered): string {
+  return JSON.stringify([kind, tool, server, definition, actor, principal]);
+}

@@ -346,6 +346,17 @@ export const PermissionRule = resource('permission_rule', {
   tainted: Optional(Type.Boolean()),
   /** The author may approve acts of its own work. */
   own: Optional(Type.Boolean()),
+  /** It covers this act alone, with any arguments; the patterns are for people to read. Absent: the patterns decide. */
+  covers: Optional(
+    Type.Object({
+      kind: NonEmpty,
+      tool: MaybeText,
+      server: MaybeText,
+      definition: MaybeText,
+      actor: NonEmpty,
+      principal: NonEmpty,
+    }),
+  ),
   /** Its author gave it as the person at a client, who may approve there what she proposed there. */
   interactive: Optional(Type.Boolean()),
   tenant_id: Optional(MaybeText),

@@ -5,8 +5,9 @@
  * contradict each other, the no counts, whichever has the narrower scope.
  */
 import type { Action, Decision } from '../model/actions.ts';
+import { coveredAct, coverKey } from '../model/asks.ts';
 import { Fault } from '../model/faults.ts';
-import type { PermissionRule, Task } from '../model/resources.ts';
+import type { PermissionRule, Session, Task } from '../model/resources.ts';
 import { everyRow } from '../model/values/every-row.ts';
 import type { ActReader, Clock, Row, RuleDraft, Store } from '../ports/index.ts';
 import { loadPolicies } from './rules/load.ts';
@@ -16,6 +17,8 @@ import type { RuleSpec, RuleTest } from './rules/schema.ts';
 const NAME = 'remembered';
 /** Fewer than a policy may have, so that the limit is reported when a rule is made and not when all of them are loaded. */
 const MOST_RULES = 400;
+/** Grants of people, which are looked up and not compiled. Those of sessions that have ended do not count. */
+const MOST_GRANTS = 2_000;
 /** How long a rule written by another process may go unnoticed here. */
 const LOOK_MS = 700;
 
@@ -38,6 +41,7 @@ export interface RememberedAnswers {
 
 export function createRememberedAnswers({ store, read, clock }: RememberedDeps): RememberedAnswers {
   let rules: ReadonlyMap<string, PermissionRule> = new Map();
+  let grants: ReadonlyMap<string, readonly PermissionRule[]> = new Map();
   let looking: NodeJS.Timeout | undefined;
   const compiled: ReloadablePolicy = createReloadablePolicy({
     read,
@@ -49,8 +53,16 @@ export function createRememberedAnswers({ store, read, clock }: RememberedDeps):
   async function look(): Promise<void> {
     const now = clock.now();
     const next = new Map<string, PermissionRule>();
+    const exact = new Map<string, PermissionRule[]>();
     const all = everyRow((paging) => store.list<PermissionRule & Row>({ object: 'permission_rule', ...paging }));
-    for await (const rule of all) if (isInForce(rule, now)) next.set(rule.id, rule);
+    for await (const rule of all) {
+      if (!isInForce(rule, now)) continue;
+      if (rule.covers) {
+        const key = coverKey(rule.covers);
+        exact.set(key, [...(exact.get(key) ?? []), rule]);
+      } else next.set(rule.id, rule);
+    }
+    grants = exact;
     if (next.size === rules.size && [...next.keys()].every((id) => rules.has(id))) return;
     rules = next;
     const { outcome } = await compiled.reload();
@@ -64,22 +76,54 @@ export function createRememberedAnswers({ store, read, clock }: RememberedDeps):
 
   async function amended(action: Action, decision: Decision): Promise<Decision> {
     if (decision.verdict === 'block') return decision;
-    // Matches against the act that would run: a rule may have rewritten it.
+    const rule = matching(action, decision);
+    if (rule && !rule.allow) return { ...said(rule, decision), verdict: 'block', code: 'remembered' };
+    if (decision.verdict !== 'escalate') return decision;
+    const yes = rule && (await mayAnswer(rule, action, decision)) ? rule : await granted(action, decision);
+    if (!yes) return decision;
+    return {
+      ...said(yes, decision),
+      verdict: decision.arguments ? 'modify' : 'allow',
+      ...(decision.arguments && { arguments: decision.arguments }),
+    };
+  }
+
+  /** The rule by its patterns. It is held against the act that would run, which another rule may have rewritten. */
+  function matching(action: Action, decision: Decision): PermissionRule | undefined {
+    if (rules.size === 0) return undefined;
     const { facts: _, ...rest } = action;
     const meant = decision.arguments ? { ...rest, arguments: decision.arguments } : action;
     const { rule_id } = compiled.inForce().judge(meant as Action);
     const rule = rule_id === undefined ? undefined : rules.get(rule_id);
-    if (!rule || !isInForce(rule, clock.now())) return decision;
-    const reason = `remembered: ${rule.created_by} said ${rule.allow ? 'yes' : 'no'} to this${rule.reason ? ` (${rule.reason})` : ''}`;
-    const { policy_version } = decision;
-    const by = { engine: NAME, rule_id: rule.id, reason, ...(policy_version && { policy_version }) };
-    if (!rule.allow) return { ...by, verdict: 'block', code: 'remembered' };
-    if (decision.verdict !== 'escalate' || !(await mayAnswer(rule, action, decision))) return decision;
-    return {
-      ...by,
-      verdict: decision.arguments ? 'modify' : 'allow',
-      ...(decision.arguments && { arguments: decision.arguments }),
-    };
+    return rule && isInForce(rule, clock.now()) ? rule : undefined;
+  }
+
+  /** The grant that covers exactly this act. */
+  async function granted(action: Action, decision: Decision): Promise<PermissionRule | undefined> {
+    if (grants.size === 0) return undefined;
+    const task = action.task_id === undefined ? undefined : await store.get<Task & Row>('task', action.task_id);
+    const now = clock.now();
+    for (const grant of grants.get(coverKey(coveredAct(action, action.actor.id, task))) ?? []) {
+      const here = grant.scope !== 'session' || grant.scope_value === action.session_id;
+      const theirs = (grant.tenant_id ?? null) === (action.actor.tenant_id ?? null);
+      if (here && theirs && isInForce(grant, now) && (await mayAnswer(grant, action, decision))) return grant;
+    }
+    return undefined;
+  }
+
+  function said({ id, created_by, allow, reason }: PermissionRule, { policy_version }: Decision) {
+    const words = `remembered: ${created_by} said ${allow ? 'yes' : 'no'} to this${reason ? ` (${reason})` : ''}`;
+    return { engine: NAME, rule_id: id, reason: words, ...(policy_version && { policy_version }) };
+  }
+
+  /** Grants that can still be used: those for a session last as long as it. */
+  async function usableGrants(): Promise<number> {
+    let count = 0;
+    for (const { scope, scope_value } of [...grants.values()].flat()) {
+      const session = scope === 'session' ? await store.get<Session & Row>('session', scope_value ?? '') : undefined;
+      if (session?.state !== 'CLOSED' && session?.state !== 'FAILED') count += 1;
+    }
+    return count;
   }
 
   /** Whether the author of the rule would be permitted to answer this very question. */
@@ -94,13 +138,18 @@ export function createRememberedAnswers({ store, read, clock }: RememberedDeps):
   }
 
   return {
-    size: () => rules.size,
+    size: () => rules.size + grants.size,
     amended,
     async refresh() {
       await refresh();
       looking ??= setInterval(() => refresh().catch(() => {}), LOOK_MS).unref();
     },
     async requireSound(rule) {
+      if (rule.covers) {
+        const fits = [...grants.values()].flat().length < MOST_GRANTS || (await usableGrants()) < MOST_GRANTS;
+        if (!fits) throw new Fault('conflict', `at most ${MOST_GRANTS} approvals are given for longer than once`);
+        return;
+      }
       if (rules.size >= MOST_RULES) throw new Fault('conflict', `at most ${MOST_RULES} rules are remembered`);
       if (/[?[\]{}\\]/.test(`${rule.action_pattern}${rule.target_pattern}`)) {
         throw new Fault('invalid_request', 'of the signs of a pattern only * is understood here', {

@@ -22,6 +22,11 @@ export interface ToolBackend {
   effect?(tool: string): Action['effect'] | undefined;
   /** Further attributes rules may match for a call of this tool in this session. Read anew for each call. */
   attributes?(tool: string, sessionId: string): NonNullable<Action['attributes']>;
+  /**
+   * The server says itself which required arguments a call lacks, so a call that was allowed reaches it without them. Absent: such a
+   * call is refused here.
+   */
+  readonly answersMissing?: boolean;
   /** How often one caller may call this tool; undefined when that is not limited. */
   limit?(tool: string): CallLimit | undefined;
   /** Definitions are pinned as first seen; a changed definition is refused until an operator accepts it. */

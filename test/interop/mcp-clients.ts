@@ -13,8 +13,6 @@ const GO = join(ROOT, 'interop/mcp/.go/client');
 
 export interface Client {
   readonly name: string;
-  /** It speaks 2026-07-28 wherever it can. */
-  readonly newest?: boolean;
   /** The path that has to exist; undefined when a program is missing. */
   needs(): string | undefined;
   /** The command, to which `{command, call}` is appended as JSON. */
@@ -32,7 +30,10 @@ const typescript = (imports: string, options: string) => `
   const able = client.getServerCapabilities() ?? {};
   const attempt = async (run) => await run().catch((cause) => ({ code: cause.code, message: cause.message }));
   const said = {
-    server: client.getServerVersion(), capabilities: able, instructions: client.getInstructions(),
+    opened: {
+      protocolVersion: client.getNegotiatedProtocolVersion?.(), serverInfo: client.getServerVersion(),
+      capabilities: able, instructions: client.getInstructions(),
+    },
     tools: able.tools && (await attempt(() => client.listTools())),
     prompts: able.prompts && (await attempt(() => client.listPrompts())),
     resources: able.resources && (await attempt(() => client.listResources())),
@@ -66,6 +67,11 @@ async def main():
             if asked["call"]:
                 said["called"] = await attempt(session.call_tool(asked["call"]["name"], asked["call"]["arguments"]))
             said["unknown"] = await attempt(session.call_tool("no-such-tool-at-all", {}))
+            able = opened.get("capabilities", {})
+            if "prompts" in able:
+                said["prompts"] = await attempt(session.list_prompts())
+            if "resources" in able:
+                said["resources"] = await attempt(session.list_resources())
     print(json.dumps(said))
 asyncio.run(main())
 `;
@@ -77,15 +83,25 @@ from fastmcp.client.transports import StdioTransport
 asked = json.loads(sys.argv[-1])
 def plain(value):
     return json.loads(value.model_dump_json(by_alias=True, exclude_none=True))
+async def attempt(run):
+    try:
+        value = await run
+        return [plain(each) for each in value] if isinstance(value, list) else plain(value)
+    except Exception as cause:
+        return {"error": str(cause)}
 async def main():
     transport = StdioTransport(command=asked["command"][0], args=asked["command"][1:], env=dict(os.environ))
     async with Client(transport) as client:
-        said = {"tools": [plain(tool) for tool in await client.list_tools()]}
+        able = plain(client.server_capabilities)
+        opened = {"protocolVersion": client.protocol_version, "serverInfo": plain(client.server_info), "capabilities": able, "instructions": client.instructions}
+        said = {"opened": opened, "tools": await attempt(client.list_tools())}
+        if "prompts" in able:
+            said["prompts"] = await attempt(client.list_prompts())
+        if "resources" in able:
+            said["resources"] = await attempt(client.list_resources())
         if asked["call"]:
-            try:
-                said["called"] = plain(await client.call_tool_mcp(asked["call"]["name"], asked["call"]["arguments"]))
-            except Exception as cause:
-                said["called"] = {"error": str(cause)}
+            said["called"] = await attempt(client.call_tool_mcp(asked["call"]["name"], asked["call"]["arguments"]))
+        said["unknown"] = await attempt(client.call_tool_mcp("no-such-tool-at-all", {}))
     print(json.dumps(said))
 asyncio.run(main())
 `;
@@ -147,7 +163,6 @@ export const CLIENTS: readonly Client[] = [
   },
   {
     name: 'TypeScript SDK v2, newest revision',
-    newest: true,
     needs: () => join(MODULES, '@modelcontextprotocol/client'),
     command: () =>
       node(
@@ -160,7 +175,7 @@ export const CLIENTS: readonly Client[] = [
   },
   { name: 'Python mcp 1.x', needs: () => inPython('mcp', PYTHON_1), command: () => python(PYTHON_MCP, PYTHON_1) },
   { name: 'Python mcp 2.x', needs: () => inPython('mcp'), command: () => python(PYTHON_MCP) },
-  { name: 'Python fastmcp', newest: true, needs: () => inPython('fastmcp'), command: () => python(PYTHON_FASTMCP) },
+  { name: 'Python fastmcp', needs: () => inPython('fastmcp'), command: () => python(PYTHON_FASTMCP) },
   { name: 'Inspector CLI', needs: () => join(MODULES, '.bin/mcp-inspector'), command: () => node(INSPECTOR) },
-  { name: 'Go SDK', newest: true, needs: () => GO, command: () => [GO] },
+  { name: 'Go SDK', needs: () => GO, command: () => [GO] },
 ];

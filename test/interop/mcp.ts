@@ -8,8 +8,10 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isDeepStrictEqual, promisify } from 'node:util';
+import { promisify } from 'node:util';
+import { CLAUDE, claudeLists } from './claude.ts';
 import { CLIENTS, type Client, MODULES, PYTHON, PYTHON_1, ROOT } from './mcp-clients.ts';
+import { DECLARED, differences, type Transcript } from './mcp-compare.ts';
 
 const BUILT = process.env.TOLLBRIDGE_PROGRAM ?? join(ROOT, 'dist/src/main.js');
 const run = promisify(execFile);
@@ -42,6 +44,9 @@ const older = (...server: Parameters<typeof pypi>): Server => ({
 });
 const calling = (name: string, args: object = {}): Partial<Server> => ({ call: { name, arguments: args } });
 
+/** It lists sets, whose order differs between any two runs otherwise. */
+const ORDERED = { PYTHONHASHSEED: '0' };
+
 const SERVERS: readonly Server[] = [
   npm('mcp-server-everything', ['stdio'], calling('echo', { message: 'hello' })),
   npm('mcp-server-filesystem', ['.'], calling('list_allowed_directories')),
@@ -67,18 +72,11 @@ const SERVERS: readonly Server[] = [
   older('mcp-server-sqlite', ['--db-path', 'test.db'], calling('list_tables')),
   older('mcp-server-calculator', [], calling('calculate', { expression: '6*7' })),
   older('mcp-text-editor', [], calling('get_text_file_contents', { files: [] })),
-  older('cli-mcp-server', [], { ...calling('show_security_rules'), env: { ALLOWED_DIR: '.' } }),
+  older('cli-mcp-server', [], { ...calling('show_security_rules'), env: { ALLOWED_DIR: '.', ...ORDERED } }),
   older('mcp-shell-server', [], {
     ...calling('shell_execute', { command: ['echo', 'hello'], directory: '/' }),
     env: { ALLOW_COMMANDS: 'echo' },
   }),
-];
-
-/** What may differ. */
-const DECLARED: readonly string[] = [
-  'dates and times, which differ between any two runs of one server',
-  'the words in which arguments that do not fit the schema of their tool are refused: the gateway does that before it decides, so such a call does not reach the server',
-  'for clients that speak 2026-07-28 where the gateway does and the server does not: what that revision adds or has elsewhere (its own number, the name of the server in every _meta, resultType, ttlMs and cacheScope; tasks are an extension, so tools have no execution)',
 ];
 
 interface Report {
@@ -103,6 +101,8 @@ export async function mcp(tell: (line: string) => void): Promise<readonly { read
       tell(JSON.stringify(reports.at(-1)));
     }
   }
+  const asked = here('Claude Code', CLAUDE, tell) ? [await claudeLists(BUILT)] : [];
+  for (const report of asked) tell(JSON.stringify(report));
   const pairs = reports.filter(({ ok }) => ok !== undefined);
   const counts = {
     pairs: pairs.length,
@@ -110,7 +110,7 @@ export async function mcp(tell: (line: string) => void): Promise<readonly { read
     unusable: reports.length - pairs.length,
   };
   tell(JSON.stringify({ ...counts, clients: clients.length, servers: servers.length }));
-  return reports;
+  return [...reports, ...asked];
 }
 
 function here(name: string, path: string | undefined, tell: (line: string) => void): boolean {
@@ -131,9 +131,8 @@ async function compare(client: Client, server: Server): Promise<Report> {
     const direct = await transcript(client, server, await script(home, command), join(home, 'work')).catch(messageOf);
     if (typeof direct === 'string') return { ...names, unusable: direct };
     const through = await transcript(client, server, await script(home, [...front, ...command]), join(home, 'work'));
-    const differs = Object.keys({ ...direct, ...through }).filter(
-      (part) => !isDeepStrictEqual(plain(part, direct[part], client), plain(part, through[part], client)),
-    );
+    await keep(client, server, { direct, through });
+    const differs = differences(direct, through);
     return {
       ...names,
       ok: differs.length === 0,
@@ -144,6 +143,15 @@ async function compare(client: Client, server: Server): Promise<Report> {
   } finally {
     await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }
+}
+
+/** Both transcripts as they were, where a directory for them is named. */
+async function keep(client: Client, server: Server, both: object): Promise<void> {
+  const dir = process.env.TOLLBRIDGE_INTEROP_KEEP;
+  if (dir === undefined) return;
+  await mkdir(dir, { recursive: true });
+  const name = `${server.name} ${client.name}`.replaceAll(/[^A-Za-z0-9.]+/g, '-');
+  await writeFile(join(dir, `${name}.json`), JSON.stringify(both, null, 2));
 }
 
 /** The line in which a program that failed says why. */
@@ -161,8 +169,6 @@ async function script(home: string, command: readonly string[]): Promise<string>
   return path;
 }
 
-type Transcript = Readonly<Record<string, unknown>>;
-
 async function transcript(client: Client, server: Server, command: string, cwd: string): Promise<Transcript> {
   await rm(cwd, { recursive: true, force: true });
   await mkdir(cwd, { recursive: true });
@@ -175,32 +181,6 @@ async function transcript(client: Client, server: Server, command: string, cwd: 
   if (error !== undefined) throw new Error(`Error: ${error}`);
   return said;
 }
-
-/** Without what is declared to differ. */
-function plain(part: string, value: unknown, { newest }: Client): unknown {
-  if (part === 'nulled' && isRefusal(value)) return 'refused';
-  const text = JSON.stringify(value ?? null, (name, member) => (newest && ADDED.includes(name) ? undefined : member));
-  const undated = text.replaceAll(/\d{4}-\d\d-\d\d(T[\d:.+Z-]*)?/g, 'a date');
-  return JSON.parse(undated, (name, member) =>
-    name === '_meta' && isDeepStrictEqual(member, {}) ? undefined : member,
-  );
-}
-/** Each client shows an error in its own way; a result that is one says so. */
-function isRefusal(value: unknown): boolean {
-  const said = (typeof value === 'object' && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
-  return said.isError === true || said.error !== undefined || said.code !== undefined;
-}
-
-const ADDED = [
-  'cacheScope',
-  'execution',
-  'extensions',
-  'io.modelcontextprotocol/serverInfo',
-  'protocolVersion',
-  'resultType',
-  'tasks',
-  'ttlMs',
-];
 
 function shown(parts: readonly string[], direct: Transcript, through: Transcript): readonly string[] {
   const cut = (value: unknown) => JSON.stringify(value ?? null).slice(0, 300);

@@ -90,12 +90,17 @@ export function createLegacyPeers(
       () => kept.get(key) === entry && kept.delete(key),
     );
     if (owner) {
-      const kept = owner.onLeave(() => entry.made && !entry.made.busy && void drop(key));
+      const ended = () => void drop(key);
+      const left = owner.onLeave(() => entry.made && !entry.made.busy && void drop(key));
+      owner.ended.addEventListener('abort', ended, { once: true });
+      // The client's session may last far longer, and a listener would keep the connection and its buffers in memory.
       void session
         .then(({ gone }) => gone)
-        .finally(kept)
+        .finally(() => {
+          left();
+          owner.ended.removeEventListener('abort', ended);
+        })
         .catch(() => {});
-      owner.ended.addEventListener('abort', () => void drop(key), { once: true });
     }
     return entry;
   }
@@ -133,7 +138,8 @@ export function createLegacyPeers(
       return [key, open(key, opening, undefined)];
     }
     const opening = session && openings.get(session);
-    const clientInfo = session ? context.client : client;
+    // A client that has not said who it is, because it sent no `initialize` first, is answered all the same.
+    const clientInfo = session && Object.keys(context.client).length > 0 ? context.client : client;
     const own = { protocolVersion: LATEST_LEGACY, capabilities: shareable(context.capabilities), clientInfo };
     // The client has sent `notifications/initialized` before, here or at the common address.
     return [key, open(key, opening ?? own, session, true)];

@@ -351,6 +351,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   return {
     name,
     pinned: true,
+    answersMissing: true,
     ...(config.command && { programs: connections.programs }),
     async list() {
       if (!catalog.fresh) await refresh();

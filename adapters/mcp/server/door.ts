@@ -37,11 +37,11 @@ export function mcpDoor(settings: McpSettings, deps: Deps): FrontDoor {
 
 /** One client, and one server whose frames it sees unchanged. */
 async function serveClient(bridge: Bridge, client: StreamClient, settings: McpSettings, deps: Deps): Promise<void> {
-  const { input, output, actor, person, session: home, conversation, server = '' } = client;
+  const { input, output, actor, person, session: home, conversation, server = '', signal } = client;
   const callTasks = createCallTasks(bridge, settings, deps, conversation);
   const handler = createEndpoint(server, { bridge, callTasks, settings, deps });
   try {
-    const options = { actor, ...(person && { person }), handler, log: deps.log, lineLimit: LINE_LIMIT, home };
+    const options = { actor, ...(person && { person }), handler, log: deps.log, lineLimit: LINE_LIMIT, home, signal };
     await serveStdio({ input, output }, options);
   } finally {
     handler.close();

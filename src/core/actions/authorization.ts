@@ -35,7 +35,7 @@ export interface RuleOptions {
    * at once.
    */
   readonly request?: boolean;
-  /** The tool's server does not list it: a decision other than an allowance is a refusal, and nobody is asked. */
+  /** The tool's server does not list it. */
   readonly unlisted?: boolean;
   /** Called with the id of the question that people are asked. */
   readonly asked?: ((askId: string) => void) | undefined;
@@ -75,6 +75,8 @@ export interface Held {
   readonly tool?: FoundTool | undefined;
   /** A refusal that needs no rule: it is recorded as the decision. */
   readonly refused?: Decision | undefined;
+  /** The decision on an act that no person is asked about: it stands where the gate would ask. */
+  readonly unasked?: ((decision: Decision) => Decision) | undefined;
   /** The decision may be written together with the end of the call. */
   readonly joins?: boolean | undefined;
 }

@@ -65,19 +65,6 @@ export interface AuthorizerDeps {
 /** `taken`: this call has been decided on before; returned only to an asker with a claim. */
 type Authorize = (task: Task, action: Action, options: RuleOptions, held?: Held) => Promise<Authorization | 'taken'>;
 
-/** Nobody can judge a call of a tool that has no definition; a rule may allow it all the same. */
-function allowedOnly(decision: Decision): Decision {
-  const { verdict } = decision;
-  return verdict === 'escalate' || verdict === 'defer'
-    ? {
-        ...decision,
-        verdict: 'block',
-        code: 'not_listed',
-        reason: `${decision.reason} (its server lists no such tool)`,
-      }
-    : decision;
-}
-
 export function createAuthorizer(deps: AuthorizerDeps): Authorize {
   const { log, gate, asks, quotas: quotaRules, clock } = deps;
   const answered = createApprovedActs(deps);
@@ -131,7 +118,8 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorize {
   ): Promise<Authorization | 'taken'> {
     const revision = deps.revision?.();
     const decided = asExecutable(held.refused ?? (await gate(action, options.decideMs, held.tool)), options);
-    const asked = options.unlisted ? allowedOnly(decided) : decided;
+    const isFinal = decided.verdict !== 'escalate' && decided.verdict !== 'defer';
+    const asked = isFinal ? decided : (held.unasked?.(decided) ?? decided);
     if (options.request && tooMany(asked)) throw tooManyRequests(asked);
     const shown = await showable(task, action.arguments, asked.arguments);
     // People are asked about the act as the rules rewrote it, and that act may run.

@@ -3,7 +3,7 @@
  * whose end was not observed is never tried again.
  */
 
-import type { Action, ToolResult } from '../../model/actions.ts';
+import type { Action, Decision, ToolResult } from '../../model/actions.ts';
 import type { CommandEnvelope, ProposedAction } from '../../model/commands.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Task } from '../../model/resources.ts';
@@ -13,7 +13,7 @@ import { createSignInQuestions, signInNeeded } from '../approvals/sign-in-questi
 import { accepted, type Context, type Handlers, once } from '../context.ts';
 import { openTask } from '../tasks/lifecycle.ts';
 import { referenceTo } from '../tasks/work-context.ts';
-import { argumentsTrouble } from '../tools/arguments.ts';
+import { argumentsTrouble, onlyLacks } from '../tools/arguments.ts';
 import { FoundTool } from '../tools/catalog.ts';
 import { unlistedCall } from '../tools/unlisted.ts';
 import { decidedIn } from './action-events.ts';
@@ -91,13 +91,17 @@ export function createActs(deps: ActsDeps): Acts {
     const about = { mounted: found !== undefined, request: options.request ?? false };
     const action = await describe(task, held, options.actor, about);
     const unfit = found && argumentsTrouble(found.skill, action.arguments);
-    const refused =
+    const misfit =
       unfit === undefined ? undefined : blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
+    // Nobody is asked about a call that its server is going to refuse.
+    const theirs = misfit && found?.answersMissing && onlyLacks(found.skill, action.arguments);
+    const refused = theirs ? undefined : misfit;
+    const unasked = theirs ? () => misfit : options.unlisted ? notListed : undefined;
     let authorization: Authorization | 'taken';
     try {
       const joins =
         deps.readsInOneCommit === true && options.unwritten !== undefined && !claim && isWithoutEffect(found, action);
-      authorization = await authorize(task, action, options, { claim, tool: found, refused, joins });
+      authorization = await authorize(task, action, options, { claim, tool: found, refused, unasked, joins });
     } catch (cause) {
       throw claim && isReuse(cause) ? reused(callId) : cause;
     }
@@ -272,6 +276,12 @@ export function actionHandlers(
       });
     },
   };
+}
+
+/** Nobody can judge a call of a tool that has no definition; a rule may allow it all the same. */
+function notListed(decision: Decision): Decision {
+  const reason = `${decision.reason} (its server lists no such tool)`;
+  return { ...decision, verdict: 'block', code: 'not_listed', reason };
 }
 
 function optionsOf({

@@ -1,10 +1,11 @@
 /**
- * An approval for longer than once, for the session or for a time: the same tool of the same server, for the same caller, is then not
- * asked about again. It is a remembered answer: it replaces a question and nothing else, so an act that a rule blocks stays blocked.
+ * An approval for longer than once, for the session or for a time: the same tool of the same server, as it was defined then, is not
+ * asked about again for the same caller and the same principal. It is a remembered answer: it replaces a question and nothing else, so an act that a rule blocks stays blocked.
  */
-import type { Actor } from '../../model/actions.ts';
-import type { AskRecord } from '../../model/asks.ts';
+import type { Action, Actor } from '../../model/actions.ts';
+import { type AskRecord, coveredAct } from '../../model/asks.ts';
 import { Fault } from '../../model/faults.ts';
+import type { Task, Workspace } from '../../model/resources.ts';
 import { durationMs } from '../../model/values/duration.ts';
 import type { Row, RuleDraft, Store } from '../../ports/index.ts';
 
@@ -21,7 +22,8 @@ export async function grantFor(
   wanted: string,
   { actor: by, now, store }: { readonly actor: Actor; readonly now: string; readonly store: Pick<Store, 'get'> },
 ): Promise<RuleDraft> {
-  const { tool = '', server, actor = '' } = askedAct(ask);
+  const act = askedAct(ask);
+  const { tool = '', server, actor = '' } = act;
   const ms = wanted === 'session' ? undefined : durationMs(wanted);
   if (wanted !== 'session' && ms === undefined)
     throw new Fault('invalid_request', `for takes "session" or a time such as 30m, 2h or 1d, and not ${wanted}`);
@@ -29,6 +31,9 @@ export async function grantFor(
     throw new Fault('invalid_request', 'only the use of a tool can be approved for longer than once');
   // Given in a session that has read untrusted content, it covers such sessions; given before that, it does not.
   const tainted = (await store.get<Row>('taint', ask.session_id)) !== undefined;
+  const task = await store.get<Task & Row>('task', ask.task_id);
+  // Of the work, not of its approver: an id without its tenant would be another caller.
+  const workspace = await store.get<Workspace & Row>('workspace', ask.workspace_id);
   const until = ms === undefined ? null : new Date(Date.parse(now) + ms).toISOString();
   return {
     ...(ms === undefined
@@ -38,6 +43,7 @@ export async function grantFor(
     action_pattern: tool,
     target_pattern: '*',
     ...(server && { server }),
+    covers: coveredAct(act as Pick<Action, 'kind'>, actor, task),
     ...(tainted && { tainted }),
     allow: true,
     reason: `approved for ${wanted === 'session' ? 'the session' : wanted} with ${ask.id}`,
@@ -45,7 +51,7 @@ export async function grantFor(
     own: true,
     ...(by.kind === 'person' && by.interactive && { interactive: true }),
     workspace_id: ask.workspace_id,
-    ...(by.tenant_id && { tenant_id: by.tenant_id }),
+    ...(workspace?.tenant_id && { tenant_id: workspace.tenant_id }),
   };
 }
 
@@ -53,6 +59,7 @@ interface AskedAct {
   readonly kind?: string;
   readonly tool?: string;
   readonly server?: string;
+  readonly definition?: string;
   readonly actor?: string;
 }
 

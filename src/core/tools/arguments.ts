@@ -11,15 +11,30 @@ import { type ArgumentsCheck, checkDirectMembers, compileArguments, sizeOf } fro
 /** Neither compiling a schema nor running it blocks the event loop for longer than this. */
 const LONGEST_MS = 80;
 
-/** A cache, collected with the definition. */
+/** Caches, collected with the definition. */
 const checks = new WeakMap<Skill, ArgumentsCheck>();
+const laxChecks = new WeakMap<Skill, ArgumentsCheck>();
 
 /** Why these arguments do not fit this tool; undefined when they do. */
 export function argumentsTrouble(skill: Skill, args: JsonObject): string | undefined {
-  let check = checks.get(skill);
+  return checkOf(skill, args, checks, (schema) => schema);
+}
+
+/** Whether arguments that do not fit lack required ones, and nothing else is wrong: rule and tool then see the same absence. */
+export function onlyLacks(skill: Skill, args: JsonObject): boolean {
+  return checkOf(skill, args, laxChecks, ({ required: _, ...schema }) => schema) === undefined;
+}
+
+function checkOf(
+  skill: Skill,
+  args: JsonObject,
+  known: WeakMap<Skill, ArgumentsCheck>,
+  schemaOf: (schema: JsonObject) => JsonObject,
+): string | undefined {
+  let check = known.get(skill);
   if (!check) {
-    check = checkFor((skill.input_schema ?? {}) as JsonObject);
-    checks.set(skill, check);
+    check = checkFor(schemaOf((skill.input_schema ?? {}) as JsonObject));
+    known.set(skill, check);
   }
   return check(args);
 }

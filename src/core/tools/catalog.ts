@@ -28,6 +28,8 @@ export class FoundTool implements MountedTool {
   readonly definition: string;
   readonly effect: Effect;
   readonly pinned: boolean;
+  /** See `ToolBackend`. */
+  readonly answersMissing: boolean;
 
   constructor(backend: ToolBackend, skill: Skill, definition: string) {
     this.#backend = backend;
@@ -35,6 +37,7 @@ export class FoundTool implements MountedTool {
     this.definition = definition;
     this.effect = backend.effect?.(skill.name) ?? 'unknown';
     this.pinned = backend.pinned ?? false;
+    this.answersMissing = backend.answersMissing ?? false;
   }
 
   get server(): string {

@@ -264,14 +264,10 @@ export const harnMutants: readonly Mutant[] = [
   ...newer('permissions', 'src/policy/remembered.ts', [
     [
       'permissions: a remembered no blocks',
-      "if (!rule.allow) return { ...by, verdict: 'block', code: 'remembered' };",
-      'if (!rule.allow) return said;',
+      "if (rule && !rule.allow) return { ...said(rule, decision), verdict: 'block', code: 'remembered' };",
+      'if (rule && !rule.allow) return decision;',
     ],
-    [
-      'permissions: a remembered yes answers the question',
-      "if (decision.verdict !== 'escalate' || !(await mayAnswer(rule, action, decision))) return decision;",
-      'if (await mayAnswer(rule, action, decision)) return decision;',
-    ],
+    ['permissions: a remembered yes answers the question', 'if (!yes) return decision;', 'if (yes) return decision;'],
     [
       'permissions: a yes does not count in its author’s own work',
       'return task !== undefined && task.created_by !== rule.created_by;',

@@ -161,14 +161,17 @@ export async function editorKey(dataDir: string): Promise<string> {
   return (await openApiKeys(dataDir, systemClock).create({ name: 'editor', actor })).key;
 }
 
-export async function speakTo({ url, token }: Pick<Gateway, 'url' | 'token'>): Promise<Editor> {
+export async function speakTo({ url, token }: Pick<Gateway, 'url' | 'token'>, capabilities?: object): Promise<Editor> {
   const headers = { authorization: `Bearer ${token}` };
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/acp`, { headers });
   onTestFinished(() => socket.terminate());
   await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
-  return await speak({
-    send: (text) => socket.send(text),
-    onText: (hear) => void socket.on('message', (data) => hear(String(data))),
-    close: async () => socket.close(),
-  });
+  return await speak(
+    {
+      send: (text) => socket.send(text),
+      onText: (hear) => void socket.on('message', (data) => hear(String(data))),
+      close: async () => socket.close(),
+    },
+    capabilities,
+  );
 }

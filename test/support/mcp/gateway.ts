@@ -13,6 +13,7 @@ import { createIds, systemClock } from '../../../src/core/clock.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { Fault } from '../../../src/model/faults.ts';
 import type {
+  Adapter,
   AgentBackend,
   Authenticate,
   Closable,
@@ -40,6 +41,8 @@ export interface McpGatewayOptions {
   /** Tools of another kind beside the servers'. */
   readonly tools?: readonly ToolBackend[];
   readonly door?: object;
+  /** Doors of other protocols, on the same port. */
+  readonly doors?: readonly Adapter[];
   /** After how long an answer comes on a stream; long, where a test is about the status, on however busy a machine. */
   readonly silenceMs?: number;
   readonly authenticate?: Authenticate;
@@ -100,6 +103,9 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
   const settings = settingsOf(door);
   const { silenceMs = settings.silenceMs } = options;
   const opened = await mcpDoor({ ...settings, silenceMs }, deps).open(runtime.bridge);
+  const others: Closable[] = [];
+  for (const { name, parts } of options.doors ?? [])
+    others.push(await parts.door!.open({} as never, { ...deps, name }).open(runtime.bridge));
   const { url } = await http.listen();
   // The suite wants to be spoken to as localhost, and finds out whether other names are let in.
   const base = url.replace('127.0.0.1', 'localhost');
@@ -108,7 +114,7 @@ export async function openMcpGateway(options: McpGatewayOptions): Promise<McpGat
     url: base,
     at: (upstream) => `${base}/mcp/${upstream}`,
     async close() {
-      await opened.close();
+      for (const door of [...others, opened]) await door.close();
       await http.close();
       await runtime.close();
       for (const tool of tools) await tool.close?.();

@@ -148,10 +148,13 @@ export function createLegacySessions(options: LegacyOptions): LegacySessions {
     open.sockets.add(socket);
     socket.once('close', () => {
       open.sockets.delete(socket);
-      if (open.sockets.size > 0 || !sessions.has(open.session.id)) return;
-      // Again and again, because a call that is under way keeps what it needs.
-      open.away = setInterval(() => open.session.leave(), awayMs).unref();
+      if (open.sockets.size === 0 && sessions.has(open.session.id)) leave(open);
     });
+  }
+
+  /** Again and again, because a call that is under way keeps what it needs. A function of its own: the timer keeps no socket in memory. */
+  function leave(open: Open): void {
+    open.away = setInterval(() => open.session.leave(), awayMs).unref();
   }
 
   function use(open: Open, response: ServerResponse): void {

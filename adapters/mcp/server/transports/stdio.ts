@@ -4,12 +4,13 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Readable, Writable } from 'node:stream';
-import { CODES, META, MODERN } from '../../../../mappings/mcp.ts';
+import { CODES, META, MODERN, methodRow } from '../../../../mappings/mcp.ts';
 import { type Actor, anySignal, asFault, isObject, type JsonObject, type Logger } from '../../../../src/index.ts';
 import { parseJson } from '../../../../src/transport/http/body.ts';
 import { InFlightMap } from '../../../../src/transport/in-flight-map.ts';
 import { isStrictId } from '../../../../src/transport/json-rpc/messages.ts';
 import { lineWriter, readLines } from '../../../../src/transport/ndjson/ndjson.ts';
+import { unlessStopped } from '../../client/timeout.ts';
 import { type Frame, failed, type Id, isRequest, metaOf, type Request, readFrame } from '../../frames.ts';
 import { type Caller, personOf } from '../caller.ts';
 import type { EndpointHandler } from '../endpoint.ts';
@@ -25,14 +26,22 @@ export interface StdioOptions {
   readonly lineLimit: number;
   /** The session of ours the client works in. */
   readonly home?: string | undefined;
+  /** Ends the connection at once. */
+  readonly signal?: AbortSignal | undefined;
 }
+
+/** After the end of the input. Clients that have left wait about two seconds before they send a signal, which ends it at once. */
+const FINISH_MS = 5_000;
 
 const LIMITS = { depth: 100, values: 200_000 };
 
-/** Resolves when the input has ended and all requests under way have been aborted. */
+/**
+ * Resolves when the input has ended and no request is under way: each is answered, or aborted when that takes long. A script may write its
+ * requests and close its input before it reads the answers.
+ */
 export async function serveStdio(
   { input, output }: { readonly input: Readable; readonly output: Writable },
-  { actor, person, handler, log, lineLimit, home }: StdioOptions,
+  { actor, person, handler, log, lineLimit, home, signal }: StdioOptions,
 ): Promise<void> {
   const write = lineWriter(output);
   const send = (frame: object) => void write(JSON.stringify(frame));
@@ -48,6 +57,8 @@ export async function serveStdio(
   });
   const flights = new InFlightMap<Id, AbortController>();
   const talking = new Set<Promise<void>>();
+  /** Without those that only their client ends. */
+  const finishing = new Set<Promise<void>>();
   const unread = (why: string, id: Id | null) => send({ jsonrpc: '2.0', id, ...failed(CODES.parse, why) });
   const skipped = (why: string) => unread(why, null);
 
@@ -110,10 +121,15 @@ export async function serveStdio(
         const talk = (frame ? take(frame) : takeAll(said as unknown[])).catch((cause) =>
           log.error({ err: cause }, 'a message failed'),
         );
-        talking.add(talk);
-        talk.finally(() => talking.delete(talk));
+        const long = frame && 'method' in frame && methodRow(frame.method)?.long;
+        for (const open of long ? [talking] : [talking, finishing]) {
+          open.add(talk);
+          talk.finally(() => open.delete(talk));
+        }
       }
     }
+    const over = anySignal([AbortSignal.timeout(FINISH_MS), ...(signal ? [signal] : [])]);
+    if (input.readableEnded) await unlessStopped(Promise.all(finishing), over).catch(() => {});
   } finally {
     session.end();
     await Promise.allSettled(talking);

@@ -61,7 +61,7 @@ export async function mcp(command: readonly string[], options: McpOptions): Prom
     const streams = { input: process.stdin, output: process.stdout };
     const conversation = clientProcess();
     const client = { ...streams, actor: localAgent('mcp'), ...person, session, conversation, server: name };
-    await untilInputEnds(process.stdin, async () => await door.serve?.(bridge, client));
+    await untilInputEnds(process.stdin, async (signal) => await door.serve?.(bridge, { ...client, signal }));
   } finally {
     await Promise.all(prepared.tools.map((tools) => tools.close?.()));
     await runtime.close();

@@ -8,7 +8,7 @@ import type { AskRecord } from '../../../../src/model/asks.ts';
 import type { Row } from '../../../../src/ports/index.ts';
 import { ALLOW_ALL, VISITOR } from '../../../support/mcp/gateway.ts';
 import { openScene, outcome, type SceneOptions } from '../../../support/mcp/one-server.ts';
-import { echo } from '../../../support/mcp/upstream.ts';
+import { echo, type Loose, type Tool } from '../../../support/mcp/upstream.ts';
 
 const STEERED = join(import.meta.dirname, '../../../support/upstreams/steered-server.mjs');
 
@@ -110,6 +110,51 @@ test('no arguments, null and an empty object reach the server as they were sent'
     { name: 'echo', arguments: {} },
     { name: 'echo', arguments: null },
   ]);
+});
+
+const inputSchema = {
+  type: 'object',
+  properties: { path: { type: 'string' }, force: { type: 'boolean' } },
+  required: ['path'],
+};
+const theirs: Tool = {
+  definition: { inputSchema },
+  call: ({ args }) => ({
+    content: [{ type: 'text', text: args.path ?? 'path is missing, says the server' }],
+    isError: !args.path,
+  }),
+};
+const says = ({ result }: Loose) => result.content[0].text;
+
+test('required arguments that an allowed call lacks are the server’s to miss', async () => {
+  const { legacy, upstream, events } = await openScene({ tools: { look: theirs } });
+  const client = await legacy();
+  const call = async (more: Loose) => outcome(await client.request('tools/call', { name: 'look', ...more }));
+  const lacking = [{}, { arguments: null }, { arguments: { force: true } }, { arguments: { path: null } }];
+  for (const more of lacking) {
+    expect(says(await call(more))).toBe('path is missing, says the server');
+  }
+  const sent = upstream.asked.filter(({ method }) => method === 'tools/call').map(({ params }) => params);
+  expect(sent).toEqual(lacking.map((more) => ({ name: 'look', ...more })));
+  const decided = (await events()).flatMap(({ event, payload }) =>
+    event === 'vendor.tollbridge.decided' && payload.action.tool === 'look' ? [payload.decision.verdict] : [],
+  );
+  expect(decided).toEqual(lacking.map(() => 'allow'));
+  // What is there and does not fit could be read in two ways, so the server never sees it.
+  expect(says(await call({ arguments: { force: 'true' } }))).toMatch(/^invalid arguments for look: /);
+  expect(says(await call({ arguments: { Path: '/a' } }))).toBe(
+    'invalid arguments for look: "Path" differs from "path" only in case',
+  );
+  expect(upstream.count('tools/call')).toBe(lacking.length);
+});
+
+test('nobody is asked about a call that lacks required arguments', async () => {
+  const rules = '- { id: ask, when: { tool: look }, then: ask }';
+  const { legacy, upstream, gateway } = await openScene({ tools: { look: theirs }, rules });
+  const { result } = outcome(await (await legacy()).request('tools/call', { name: 'look', arguments: {} }));
+  expect(result.content[0].text).toBe("invalid arguments for look: arguments must have required property 'path'");
+  const asks = await gateway.runtime.bridge.list<AskRecord & Row>(VISITOR, { object: 'ask', where: {} });
+  expect([asks.data, upstream.count('tools/call')]).toEqual([[], 0]);
 });
 
 test('a question of a server that opens its session waits for a call, and is not the answer to a list', async () => {

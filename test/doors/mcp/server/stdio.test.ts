@@ -73,6 +73,37 @@ test('both eras on one line', async () => {
   expect(error).toMatchObject({ code: -32022, data: { requested: '2031-01-01' } });
 });
 
+test('a client that asks before it opens its session is answered as the server answers, and opens it afterwards', async () => {
+  const talk = await openServed({ eras: ['legacy'] });
+  expect((await asked(talk, 'ping')).result).toEqual({});
+  const { tools } = (await asked(talk, 'tools/list')).result;
+  expect(tools.map(({ name }: Loose) => name)).toEqual(['echo']);
+  expect((await initialized(talk)).result.serverInfo).toEqual({ name: 'test-upstream', version: '1.2.3' });
+  const called = await asked(talk, 'tools/call', { name: 'echo', arguments: { text: 'then' } });
+  expect(called.result.content).toEqual([{ type: 'text', text: 'then' }]);
+});
+
+test('requests whose client closes its input right after them are answered', async () => {
+  const text = { content: [{ type: 'text', text: 'late' }] };
+  let answer = () => {};
+  const asked = new Promise<void>((reached) => {
+    answer = reached;
+  });
+  const late = { call: () => asked.then(() => text) };
+  const talk = await openServed({ tools: { late }, eras: ['legacy'] });
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+  talk.say({ id: 'i', method: 'initialize', params });
+  talk.notify('notifications/initialized', {});
+  talk.say({ id: 'l', method: 'tools/list' });
+  talk.say({ id: 'c', method: 'tools/call', params: { name: 'late', arguments: {} } });
+  talk.input.end();
+  expect((await talk.received(({ id }) => id === 'i')).result?.serverInfo).toMatchObject({ name: 'test-upstream' });
+  expect((await talk.received(({ id }) => id === 'l')).result?.tools).toHaveLength(1);
+  answer();
+  expect((await talk.received(({ id }) => id === 'c')).result).toEqual(text);
+  await talk.serving;
+});
+
 test('what is no frame is said to be none, and the line goes on', async () => {
   const talk = await openServed();
   talk.raw('hello\n{"jsonrpc":"2.0"}\n');

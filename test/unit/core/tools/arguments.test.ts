@@ -1,6 +1,6 @@
 /** Arguments against the schema of their tool: refused before any rule sees them, and never at the price of a hanging process. */
 import { describe, expect, test } from 'vitest';
-import { argumentsTrouble } from '../../../../src/core/tools/arguments.ts';
+import { argumentsTrouble, onlyLacks } from '../../../../src/core/tools/arguments.ts';
 import type { Skill } from '../../../../src/model/resources.ts';
 import type { JsonObject } from '../../../../src/model/schema.ts';
 
@@ -35,6 +35,19 @@ test('what fits passes, with members that the schema says nothing about', () => 
   expect(trouble({ ...FORCED, additionalProperties: false }, { path: '/a', more: 1 })).toBe(
     'arguments must NOT have additional properties: "more"',
   );
+});
+
+test('required arguments that are absent are told from what is wrong', () => {
+  const lacks = (args: object, schema: object = FORCED) => onlyLacks(skill(schema), args as JsonObject);
+  expect([lacks({}), lacks({ force: true }), lacks({ path: null })]).toEqual([true, true, true]);
+  expect([lacks({ force: 1 }), lacks({ Path: '/a' }), lacks(JSON.parse('{"__proto__":1}'))]).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  // What is within a value that is there could be read in two ways.
+  const within = { type: 'object', properties: { at: FORCED }, required: ['at'] };
+  expect([lacks({}, within), lacks({ at: {} }, within)]).toEqual([true, false]);
 });
 
 test('a member that others take for the prototype is refused wherever it is', () => {
