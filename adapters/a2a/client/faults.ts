@@ -1,5 +1,5 @@
 /** Errors of a peer: whether a retry may succeed, and the fault each one becomes. Each names the host it came from. */
-import { asText, Fault } from '../../../src/index.ts';
+import { asText, beginning, Fault } from '../../../src/index.ts';
 import type { PeerSettings } from './config.ts';
 
 type Where = Pick<PeerSettings, 'name' | 'base'>;
@@ -27,7 +27,7 @@ export class Answered extends Error {
   readonly statusCode: number;
 
   constructor({ status, statusText }: Response, text: string) {
-    super([`HTTP ${status} ${statusText}`.trim(), text.trim().slice(0, 200)].filter(Boolean).join(': '));
+    super([`HTTP ${status} ${statusText}`.trim(), beginning(text.trim(), 200)].filter(Boolean).join(': '));
     this.statusCode = status;
   }
 }
@@ -90,7 +90,7 @@ export function unwrapped(cause: unknown, where: Where): unknown {
 export function wordsIn(cause: unknown): string {
   if (networkCode(cause) !== undefined) return networkCode(cause) as string;
   if (cause instanceof TypeError || cause instanceof SyntaxError) return 'what the protocol does not know';
-  return (cause instanceof Error ? cause.message : 'something unplanned').slice(0, 300);
+  return beginning(cause instanceof Error ? cause.message : 'something unplanned', 300);
 }
 
 function withHost(fault: Fault, { base }: Where): Fault {

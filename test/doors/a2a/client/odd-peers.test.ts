@@ -103,6 +103,14 @@ const WAYS: readonly (readonly [string, Answer, string])[] = [
     'peer at HOST said: An unexpected error occurred.',
   ],
   [
+    'fails with more words than are kept, and with a character at their end',
+    (response, { id }) => {
+      const error = { code: -32005, message: `${'x'.repeat(299)}\u{1f600}` };
+      response.writeHead(200, JSON_TYPE).end(JSON.stringify({ jsonrpc: '2.0', id, error }));
+    },
+    `peer at HOST said: ${'x'.repeat(299)}`,
+  ],
+  [
     'says half a character',
     after((response, { id }) => {
       const artifact = { artifactId: 'a', parts: [{ text: '\ud800' }] };
