@@ -4,7 +4,7 @@
  * text of errors on, and as a note with the next prompt where it does not.
  */
 import { PASSES_ERRORS_ON } from '../../mappings/acp.ts';
-import { type Answer, type JsonObject, vendorEvent, visibleLine } from '../../src/index.ts';
+import { type Answer, beginning, type JsonObject, vendorEvent, visibleLine } from '../../src/index.ts';
 
 /** The agent was told the reasons of earlier refusals. */
 export const REFUSALS_REPORTED = vendorEvent('vendor.acp.refusals_reported');
@@ -41,5 +41,5 @@ export function refusalsBlock(refusals: readonly string[]): JsonObject {
 }
 
 export function refusalOf(title: string | undefined, text: string): string {
-  return `- ${visibleLine(title ?? 'a call').slice(0, 200)}: ${text}`;
+  return `- ${beginning(visibleLine(title ?? 'a call'), 200)}: ${text}`;
 }

@@ -19,6 +19,7 @@ import {
   type Answer,
   asFault,
   asText,
+  beginning,
   type Effect,
   type End,
   type Failure,
@@ -145,7 +146,7 @@ export function toAction(call: ReportedCall, toolCallId: string, { agent, cwd }:
     cwd,
     attributes: {
       acp_kind: kind ?? 'other',
-      ...(title && { title: title.slice(0, 200) }),
+      ...(title && { title: beginning(title, 200) }),
       ...(locations.length > 0 && { locations }),
     },
   };
@@ -231,11 +232,11 @@ export function toCoreFailure(
   if (canceled || code === REQUEST_CANCELLED) return { state: 'CANCELED' };
   const word = AGENT_ERRORS[code] ?? 'upstream_error';
   // Errors have numbers here. An agent's own word for its failure is kept, and is not ours to act on.
-  const own = textOf(within(data, 'code'))?.slice(0, 100);
+  const own = beginning(textOf(within(data, 'code')) ?? '', 100);
   const why = `errors of this protocol are numbers; the agent's own word for its failure is ${own} (details.word)`;
   return {
     state: 'FAILED',
-    failure: { code: word, message: message.slice(0, 500), details: { code, ...(own && { word: own }) } },
+    failure: { code: word, message: beginning(message, 500), details: { code, ...(own && { word: own }) } },
     ...(own && own !== word && { loss: [{ aspect: 'failure', why }] }),
   };
 }

@@ -9,6 +9,7 @@ import {
   type AskState,
   asFault,
   asText,
+  beginning,
   type CommandBody,
   type CoreEvent,
   Fault,
@@ -35,7 +36,7 @@ export function toWireFault(thrown: unknown, requestId: string): WireFault {
   const { status, code, type } = faults[fault.kind];
   const error = {
     code,
-    message: fault.message.slice(0, 300),
+    message: beginning(fault.message, 300),
     type,
     param: fieldName(fault.param),
     request_id: requestId,

@@ -1,5 +1,5 @@
 /** Errors of a peer: whether a retry may succeed, and the fault each one becomes. Each names the host it came from. */
-import { asText, Fault } from '../../../src/index.ts';
+import { asText, beginning, Fault } from '../../../src/index.ts';
 import type { PeerSettings } from './config.ts';
 
 type Where = Pick<PeerSettings, 'name' | 'base'>;
@@ -22,7 +22,17 @@ export class NotKnown extends Fault {
   }
 }
 
-/** A cut connection or a server error may pass by the next attempt. A refusal is final. */
+/** The peer answered with a status of HTTP, and no error of the protocol. */
+export class Answered extends Error {
+  readonly statusCode: number;
+
+  constructor({ status, statusText }: Response, text: string) {
+    super([`HTTP ${status} ${statusText}`.trim(), beginning(text.trim(), 200)].filter(Boolean).join(': '));
+    this.statusCode = status;
+  }
+}
+
+/** A cut connection or a server error may pass by the next attempt. A refusal, and what cannot be read, is final. */
 export function isPassing(cause: unknown): boolean {
   if (cause instanceof Fault) return false;
   const { name, code, statusCode, envelopeCode } = cause as {
@@ -34,7 +44,8 @@ export function isPassing(cause: unknown): boolean {
   if (statusCode !== undefined) return statusCode >= 500 || statusCode === 429;
   if (envelopeCode !== undefined) return envelopeCode === -32603;
   return (
-    cause instanceof TypeError ||
+    // `fetch` gives the failure of the connection as the cause; an error of the language has none.
+    (cause instanceof TypeError && cause.cause !== undefined) ||
     name === 'TimeoutError' ||
     name === 'AbortError' ||
     code !== undefined ||
@@ -67,14 +78,19 @@ function networkCode(cause: unknown): string | undefined {
 
 /** Turns an error of the SDK, or of the connection, into a fault that names the peer's host. */
 export function unwrapped(cause: unknown, where: Where): unknown {
-  const inner = cause instanceof Error && cause.cause instanceof Fault ? cause.cause : cause;
+  const inner =
+    !(cause instanceof Fault) && cause instanceof Error && cause.cause instanceof Fault ? cause.cause : cause;
   if (inner instanceof Fault) return inner.kind === 'upstream_unavailable' ? withHost(inner, where) : inner;
   // Not a `NotReached`: the work may be there.
   if (networkCode(cause) !== undefined) return new Fault('upstream_unavailable', unreachable(where, cause), { cause });
-  const words = cause instanceof Error ? cause.message : 'something unplanned';
-  return new Fault('upstream_unavailable', `${where.name} at ${where.base.host} said: ${words.slice(0, 300)}`, {
-    cause,
-  });
+  return new Fault('upstream_unavailable', `${where.name} at ${where.base.host} said: ${wordsIn(cause)}`, { cause });
+}
+
+/** Errors of the language are about our reading, and say nothing to people. */
+export function wordsIn(cause: unknown): string {
+  if (networkCode(cause) !== undefined) return networkCode(cause) as string;
+  if (cause instanceof TypeError || cause instanceof SyntaxError) return 'what the protocol does not know';
+  return beginning(cause instanceof Error ? cause.message : 'something unplanned', 300);
 }
 
 function withHost(fault: Fault, { base }: Where): Fault {

@@ -4,11 +4,12 @@
  * prints what it cannot read would let a peer write to our terminal.
  */
 import { StreamResponse } from '@a2a-js/sdk';
-import { Fault } from '../../../src/index.ts';
+import { Fault, isObject } from '../../../src/index.ts';
 import { JSON_LIMITS, parseJson, parseJsonText } from '../../../src/transport/http/body.ts';
 import { readWithin } from '../../../src/transport/outbound/remote.ts';
 import { readSse } from '../../../src/transport/sse/read.ts';
 import type { PeerSettings } from './config.ts';
+import { Answered } from './faults.ts';
 
 type Fetch = typeof fetch;
 
@@ -27,7 +28,10 @@ export function soundFetch(inner: Fetch, { artifactLimit }: Pick<PeerSettings, '
     if (!body) return answer;
     if (answer.ok && headers.get('content-type')?.startsWith('text/event-stream'))
       return new Response(soundEvents(body), { status, statusText, headers });
-    const bytes = await readWithin(answer, limit);
+    const bytes = await readWithin(answer, limit).catch((cause) => {
+      throw cause instanceof Fault ? unreadable(cause) : cause;
+    });
+    if (!answer.ok && !hasError(bytes)) throw new Answered(answer, new TextDecoder().decode(bytes));
     if (answer.ok && bytes.byteLength > 0) sound(() => parseJson(bytes));
     return new Response(new Uint8Array(bytes), { status, statusText, headers });
   };
@@ -65,16 +69,26 @@ function isBare(said: unknown): boolean {
   return typeof said !== 'object' || said === null || !('jsonrpc' in said);
 }
 
+/** Both bindings have an object there; the SDK makes "an unexpected error" of anything else, and its status is lost. */
+function hasError(bytes: Uint8Array): boolean {
+  try {
+    const said = parseJson(bytes);
+    return isObject(said) && isObject(said.error);
+  } catch {
+    return false;
+  }
+}
+
 function sound(read: () => unknown): void {
   try {
     read();
   } catch (cause) {
-    throw new Fault(
-      'upstream_unavailable',
-      'the peer said something that is no JSON, or that can be read in two ways',
-      {
-        cause,
-      },
-    );
+    throw unreadable(cause);
   }
+}
+
+/** The peer's failure, whatever the readers of our own doors call it. */
+function unreadable(cause: unknown): Fault {
+  const why = cause instanceof Fault ? cause.message : 'it is not of the protocol';
+  return new Fault('upstream_unavailable', `the peer sent what cannot be read: ${why}`, { cause });
 }

@@ -24,7 +24,7 @@ import { within } from '../../../src/transport/sse/silence.ts';
 import { wireMessage } from '../translate.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
 import { endOf, isLeaving, isOver, isWaiting, whenStopped } from './end.ts';
-import { isPassing, NotKnown, NotReached, unwrapped, wasNeverSent } from './faults.ts';
+import { isPassing, NotKnown, NotReached, unwrapped, wasNeverSent, wordsIn } from './faults.ts';
 import type { Inbox } from './outgoing-messages.ts';
 import type { Connection } from './peer/connect.ts';
 import type { Hooks } from './push-receiver.ts';
@@ -73,6 +73,7 @@ export async function hand(run: RunDeps): Promise<End> {
   const files = new Set<string>();
   let accepted = false;
   let reached = performance.now();
+  let brokeOff: unknown;
 
   async function perform(steps: readonly ReadStep[]): Promise<void> {
     for (const step of steps) {
@@ -136,6 +137,7 @@ export async function hand(run: RunDeps): Promise<End> {
       }
     } catch (cause) {
       if (over.signal.aborted || !isPassing(cause) || (!reader.standing && wasNeverSent(cause))) throw cause;
+      brokeOff = cause;
       deps.log.warn({ err: cause, peer: settings.name }, 'the stream of a peer broke off');
     } finally {
       gone.abort();
@@ -163,7 +165,10 @@ export async function hand(run: RunDeps): Promise<End> {
 
   async function look(how?: 'called' | 'time'): Promise<void> {
     const { taskId: id, wire: before } = reader.standing ?? {};
-    if (!id) throw new Fault('upstream_unavailable', 'the peer broke off before it gave the task a name');
+    if (!id) {
+      const why = brokeOff === undefined ? '' : `: ${wordsIn(brokeOff)}`;
+      throw new Fault('upstream_unavailable', `the peer broke off before it gave the task a name${why}`);
+    }
     const limit = anySignal([over.signal, AbortSignal.timeout(settings.requestMs)]);
     try {
       await take({

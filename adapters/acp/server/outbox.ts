@@ -1,6 +1,6 @@
 /**
- * The unread messages of one stream of a connection. A reader may disconnect and return: unread messages are kept, and recently
- * sent ones too, because they may have been lost. Bounded; a reader that never returns is given up.
+ * The unread messages of a connection, by stream. A reader may disconnect and return: unread messages are kept, and recently
+ * sent ones too, because they may have been lost. Bounded over all streams; a reader that never returns is given up.
  */
 import { asText, Fault } from '../../../src/index.ts';
 import { type SseStream, sseFrame } from '../../../src/transport/sse/write.ts';
@@ -11,7 +11,52 @@ export interface Outbox {
   /** Continues after a position, or from the first unsent frame. A fault when that position is no longer kept. */
   attach(open: () => SseStream, after: number | undefined): SseStream;
   readonly read: boolean;
+  /** Nobody reads it, and there is nothing to read. */
+  readonly idle: boolean;
   close(): void;
+}
+
+export interface Outboxes {
+  /** The stream of a session; of the connection itself without a name. */
+  of(sessionId: string): Outbox;
+  readonly read: boolean;
+  close(): void;
+}
+
+export interface OutboxLimits {
+  /** Characters that wait in all streams together. */
+  readonly unsent: number;
+  /** Beyond this, what idle streams remember is forgotten, the oldest first. */
+  readonly streams: number;
+}
+
+/** `overflow`: more waits than is kept. */
+export function createOutboxes({ unsent, streams: most }: OutboxLimits, overflow: () => void): Outboxes {
+  const streams = new Map<string, Outbox>();
+  let waiting = 0;
+
+  function waits(characters: number): void {
+    waiting += characters;
+    if (waiting > unsent) overflow();
+  }
+
+  return {
+    of(sessionId) {
+      const known = streams.get(sessionId);
+      if (known) return known;
+      const [idle] = streams.size < most ? [] : ([...streams].find(([, stream]) => stream.idle) ?? []);
+      if (idle !== undefined) streams.delete(idle);
+      const made = createOutbox(waits);
+      streams.set(sessionId, made);
+      return made;
+    },
+    get read() {
+      return [...streams.values()].some(({ read }) => read);
+    },
+    close() {
+      for (const stream of streams.values()) stream.close();
+    },
+  };
 }
 
 interface Frame {
@@ -22,11 +67,11 @@ interface Frame {
 /** The size of sent messages that are kept, in characters. */
 const REMEMBERED = 1024 * 1024;
 
-export function createOutbox(limit: number, overflow: () => void): Outbox {
+/** `waits`: how many characters more, or less, wait to be sent. */
+function createOutbox(waits: (characters: number) => void): Outbox {
   let frames: Frame[] = [];
   let next = 1;
   let sent = 0;
-  let unsent = 0;
   let kept = 0;
   let stream: SseStream | undefined;
 
@@ -35,28 +80,25 @@ export function createOutbox(limit: number, overflow: () => void): Outbox {
   }
 
   function write({ at, text }: Frame, to: SseStream): boolean {
-    const room = to.write(sseFrame({ id: asText(at), data: text }));
-    if (at > sent) {
-      sent = at;
-      unsent -= text.length;
-    }
-    return room;
+    sent = Math.max(sent, at);
+    return to.write(sseFrame({ id: asText(at), data: text }));
   }
 
   return {
     get read() {
       return stream !== undefined;
     },
+    get idle() {
+      return stream === undefined && sent === next - 1;
+    },
     async put(text) {
       const frame = { at: next++, text };
       frames.push(frame);
       kept += text.length;
-      unsent += text.length;
       const reader = stream;
-      if (reader) {
-        if (!write(frame, reader) && !(await reader.room())) reader.close();
-        forget();
-      } else if (unsent > limit) overflow();
+      if (!reader) return waits(text.length);
+      if (!write(frame, reader) && !(await reader.room())) reader.close();
+      forget();
     },
     attach(open, after) {
       if (stream) throw new Fault('conflict', 'this stream has a reader already');
@@ -73,7 +115,11 @@ export function createOutbox(limit: number, overflow: () => void): Outbox {
         },
         { once: true },
       );
-      for (const frame of frames) if (frame.at > from) write(frame, reader);
+      for (const frame of frames) {
+        if (frame.at > sent) waits(-frame.text.length);
+        if (frame.at > from) write(frame, reader);
+      }
+      sent = Math.max(sent, from);
       forget();
       return reader;
     },

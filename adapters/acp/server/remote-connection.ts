@@ -2,12 +2,12 @@
  * A connection over HTTP: messages arrive in separate requests, and our messages wait on streams to be read. A connection
  * belongs to its opener alone.
  */
-import { type Actor, type Bridge, type Logger, LruMap } from '../../../src/index.ts';
+import type { Actor, Bridge, Logger } from '../../../src/index.ts';
 import type { SseStream } from '../../../src/transport/sse/write.ts';
 import type { AcpSettings } from '../config.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
 import { type Connection, createConnection } from './connection.ts';
-import { createOutbox, type Outbox } from './outbox.ts';
+import { createOutboxes } from './outbox.ts';
 
 export interface Remote {
   readonly id: string;
@@ -34,8 +34,7 @@ export interface RemoteOptions {
   ended(): void;
 }
 
-const MOST_STREAMS = 256;
-const MOST_WAITING = 64 * 1024 * 1024;
+const LIMITS = { unsent: 64 * 1024 * 1024, streams: 256 };
 
 /** Tenants may have actors of the same id. */
 export function ownerOf({ id, kind, tenant_id }: Actor): string {
@@ -43,24 +42,16 @@ export function ownerOf({ id, kind, tenant_id }: Actor): string {
 }
 
 export function createRemote({ id, bridge, actor, settings, log, ended }: RemoteOptions): Remote {
-  const streams = new LruMap<string, Outbox>(MOST_STREAMS);
+  const streams = createOutboxes(LIMITS, () => {
+    log.warn({ connection: id }, 'a connection was closed: its client stopped reading');
+    close().catch((cause) => log.warn({ err: cause }, 'a connection did not close well'));
+  });
   /** Responses to calls that named a session go to the stream of its updates, because their order matters. */
   const routes = new Map<string, string>();
   let greeted: { key: string; answer(text: string): void } | undefined;
   let turn: Promise<void> = Promise.resolve();
   let spokenAt = performance.now();
   let closed = false;
-
-  function streamOf(sessionId: string): Outbox {
-    const known = streams.get(sessionId);
-    if (known) return known;
-    const made = createOutbox(MOST_WAITING, () => {
-      log.warn({ connection: id }, 'a connection was closed: its client stopped reading');
-      close().catch((cause) => log.warn({ err: cause }, 'a connection did not close well'));
-    });
-    streams.set(sessionId, made);
-    return made;
-  }
 
   async function send(text: string): Promise<void> {
     if (closed) return;
@@ -74,9 +65,9 @@ export function createRemote({ id, bridge, actor, settings, log, ended }: Remote
       }
       const route = routes.get(key) ?? '';
       routes.delete(key);
-      return await streamOf(route).put(text);
+      return await streams.of(route).put(text);
     }
-    await streamOf(textOf(within(frame, 'params', 'sessionId')) ?? '').put(text);
+    await streams.of(textOf(within(frame, 'params', 'sessionId')) ?? '').put(text);
   }
 
   const connection: Connection = createConnection({ bridge, actor, settings, log, send });
@@ -86,7 +77,7 @@ export function createRemote({ id, bridge, actor, settings, log, ended }: Remote
     closed = true;
     ended();
     await connection.close(settings.onDisconnect ?? 'continue');
-    for (const stream of streams.values()) stream.close();
+    streams.close();
   }
 
   function post(text: string): Promise<void> {
@@ -113,13 +104,14 @@ export function createRemote({ id, bridge, actor, settings, log, ended }: Remote
     },
     read(sessionId, open, after) {
       spokenAt = performance.now();
-      streamOf(sessionId ?? '')
+      streams
+        .of(sessionId ?? '')
         .attach(open, after)
         .signal.addEventListener('abort', () => {
           spokenAt = performance.now();
         });
     },
-    forgotten: (now) => now - spokenAt > settings.lingerMs && ![...streams.values()].some(({ read }) => read),
+    forgotten: (now) => now - spokenAt > settings.lingerMs && !streams.read,
     close,
   };
 }

@@ -4,6 +4,7 @@
  */
 
 import { Fault, type FaultKind } from '../../model/faults.ts';
+import { beginning } from '../../model/values/as-text.ts';
 import { anySignal } from '../../model/values/signals.ts';
 import { JSON_LIMITS, parseJson } from '../http/body.ts';
 import { outgoingTrace, type TraceMembers } from './trace-context.ts';
@@ -180,7 +181,7 @@ async function refusalOf(response: Response, read: RemoteOptions['refusal']): Pr
   const body = parsedJson(content);
   const { code, message } = read?.(body) ?? { code: '', message: '' };
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
-  const shown = `the remote answered ${status}${code && ` ${code}`}${message && `: ${message.slice(0, 300)}`}`;
+  const shown = `the remote answered ${status}${code && ` ${code}`}${message && `: ${beginning(message, 300)}`}`;
   return new Refusal(kindOf(status), shown, status, code, Number.isFinite(seconds) ? seconds * 1000 : undefined);
 }
 

@@ -4,7 +4,7 @@ import { createOutput } from '../../../adapters/acp/client/acts/command-output.t
 import { effectsOf } from '../../../adapters/acp/client/acts/effects.ts';
 import { createMeter, NOTHING_SPENT } from '../../../adapters/acp/client/usage.ts';
 import { fromBlock, toBlock } from '../../../adapters/acp/content.ts';
-import { merged, toolNameOf, toWireStop } from '../../../adapters/acp/translate.ts';
+import { merged, toCoreFailure, toolNameOf, toWireStop } from '../../../adapters/acp/translate.ts';
 import type { Part } from '../../../src/model/resources.ts';
 import { openAgentGateway } from '../../support/acp/agent-gateway.ts';
 import { type Editor, openEditor } from '../../support/acp/client.ts';
@@ -322,6 +322,12 @@ describe('small things', () => {
     expect(effectsOf(fetched, at).effects).toEqual([{ type: 'network', destination: 'a.example', purpose: 'get' }]);
     const shell = merged(undefined, { toolCallId: 'f', kind: 'execute', rawInput: { command: 'rm b' } });
     expect(effectsOf(shell, at).effects).toEqual([]);
+  });
+
+  test('an error of an agent is cut between two characters', () => {
+    const message = `${'x'.repeat(499)}\u{1f600}`;
+    const { failure } = toCoreFailure({ code: -32603, message, data: { code: `${'y'.repeat(99)}\u{1f600}` } }, false);
+    expect([failure?.message, failure?.details]).toEqual(['x'.repeat(499), { code: -32603, word: 'y'.repeat(99) }]);
   });
 
   test('every end of a task has a stop reason or an error', () => {

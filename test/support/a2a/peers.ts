@@ -33,7 +33,9 @@ const text = (value: string) => ({
   metadata: undefined,
 });
 
-async function listening(handler: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
+export async function listening(
+  handler: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<string> {
   const server = createServer(handler);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {

@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { type AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
+import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import {
   type CallInterceptor,
   type Client,
@@ -37,6 +37,7 @@ export interface Connection {
 /** Paths of cards, newest first. */
 const PATHS = ['.well-known/agent-card.json', '.well-known/agent.json'];
 const LARGEST_CARD = 1024 * 1024;
+const COMPAT = { legacyCompat: { enabled: true } };
 type Interface = AgentCard['supportedInterfaces'][number];
 
 export async function connect(settings: PeerSettings, deps: BackendDeps): Promise<Connection> {
@@ -44,10 +45,8 @@ export async function connect(settings: PeerSettings, deps: BackendDeps): Promis
     throw wasNeverSent(cause) ? new NotReached(settings, cause) : unwrapped(cause, settings);
   });
   const verified = await verify(raw, settings);
-  const compat = { legacyCompat: { enabled: true } };
-  const resolver = new DefaultAgentCardResolver({ ...compat, fetchImpl: async () => Response.json(raw.json) });
-  const card = await resolver.resolve(settings.base.href);
-  const usable = (card.supportedInterfaces ?? []).filter((each) => isAllowed(each, settings));
+  const card = await wellFormed(raw, settings);
+  const usable = card.supportedInterfaces.filter((each) => isAllowed(each, settings));
   if (usable.length === 0) {
     throw new Fault('upstream_unavailable', `the card of ${settings.name} names no address we may use (allow_origins)`);
   }
@@ -57,10 +56,9 @@ export async function connect(settings: PeerSettings, deps: BackendDeps): Promis
     : [];
   const factory = new ClientFactory(
     ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
-      cardResolver: resolver,
       transports: [
-        new JsonRpcTransportFactory({ fetchImpl, ...compat }),
-        new RestTransportFactory({ fetchImpl, ...compat }),
+        new JsonRpcTransportFactory({ fetchImpl, ...COMPAT }),
+        new RestTransportFactory({ fetchImpl, ...COMPAT }),
         ...grpc,
       ],
       ...(settings.binding && { preferredTransports: [settings.binding] }),
@@ -117,6 +115,20 @@ async function readCard(settings: PeerSettings, deps: BackendDeps): Promise<RawC
   throw new Fault('upstream_unavailable', `${settings.name} at ${settings.base.host} cannot be used: ${problem}`);
 }
 
+/** Every member has the type that the protocol gives it: the resolver returns a card of 1.0 as it was sent. */
+async function wellFormed({ json }: RawCard, { name, base }: PeerSettings): Promise<AgentCard> {
+  const fetchImpl = async () => Response.json(json);
+  try {
+    const { supportedInterfaces } = json as { supportedInterfaces?: unknown };
+    const older = () => new DefaultAgentCardResolver({ ...COMPAT, fetchImpl }).resolve(base.href);
+    return AgentCard.fromJSON(Array.isArray(supportedInterfaces) ? json : AgentCard.toJSON(await older()));
+  } catch (cause) {
+    throw new Fault('upstream_unavailable', `${name} at ${base.host} cannot be used: its card is not of the protocol`, {
+      cause,
+    });
+  }
+}
+
 /** Verifies the JSON as received. Without pinned keys a signature proves nothing to us, so it is not checked. */
 async function verify({ json }: RawCard, { keys, name }: PeerSettings): Promise<boolean> {
   if (!keys) return false;
@@ -169,7 +181,10 @@ export function guardedFetch(settings: PeerSettings, deps: BackendDeps): typeof 
     const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
     for (const [name, value] of await credentialsOf(settings, deps)) headers.set(name, value);
     if (!headers.has('traceparent')) headers.set('traceparent', outgoingTrace().traceparent);
-    return await fetch(input, { ...init, headers, redirect: 'error' });
+    const answer = await fetch(input, { ...init, headers, redirect: 'manual' });
+    if (answer.status < 300 || answer.status >= 400) return answer;
+    await answer.body?.cancel();
+    throw new Fault('upstream_unavailable', 'the peer answers with a redirect, which is not followed');
   };
 }
 

@@ -25,10 +25,9 @@ export function createDescription(
   let reading: Promise<void> | undefined;
 
   async function refresh(): Promise<void> {
-    const next = await read().then(
-      (card) => described(card, settings),
-      () => undefined,
-    );
+    const next = await read()
+      .then((card) => described(card, settings))
+      .catch(() => undefined);
     known = next ?? known;
     dueAt = performance.now() + (next ? FRESH_MS : RETRY_MS);
     reading = undefined;

@@ -4,6 +4,7 @@
  */
 import {
   type Actor,
+  beginning,
   everyRow,
   isObject,
   type Json,
@@ -187,7 +188,7 @@ function keyOf({ request }: Call): string {
 
 function titleOf(input: JsonObject | undefined): string | undefined {
   const text = Object.values(input ?? {}).find((value) => typeof value === 'string' && value !== '');
-  return typeof text === 'string' ? text.slice(0, LONGEST_TITLE) : undefined;
+  return typeof text === 'string' ? beginning(text, LONGEST_TITLE) : undefined;
 }
 
 /** Advisory, by path. */

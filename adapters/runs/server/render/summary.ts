@@ -3,7 +3,7 @@
  * removed first, so that the preview cannot contain what the highlights hide. Pure.
  */
 import { isSensitiveKey, MOST_HIGHLIGHTS, PREVIEW_LENGTH, SUMMARY_VERSION } from '../../../../mappings/runs.ts';
-import { isObject, type Json, type JsonObject } from '../../../../src/index.ts';
+import { beginning, isObject, type Json, type JsonObject } from '../../../../src/index.ts';
 
 export interface Summary extends JsonObject {
   readonly schema_version: string;
@@ -65,7 +65,7 @@ function hide(value: Json, key: string, fields: { key: string; value: Json; reda
 }
 
 function brief(text: string): string {
-  return text.length > LONGEST_HIGHLIGHT ? `${text.slice(0, LONGEST_HIGHLIGHT)}…` : text;
+  return text.length > LONGEST_HIGHLIGHT ? `${beginning(text, LONGEST_HIGHLIGHT)}…` : text;
 }
 
 /** A text as it is, anything else as compact JSON. */
