@@ -122,7 +122,13 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
       inbox.close();
     }
     if (taskRun.leaving) return;
-    const { stopping } = taskRun;
+    while (!(await finish(taskRun, end, stillRunning))) taskRun.stopping = await cancelOf(task);
+    controller.abort(ENDED); // listeners of this task have nothing left to wait for
+  }
+
+  /** False: another process had written a cancel first, of which this one has not heard yet. */
+  async function finish({ task, stopping }: TaskRun, end: End, stillRunning: boolean): Promise<boolean> {
+    let unheard = false;
     await untilWritten(
       () =>
         endings.finish(task.id, stopping ? stopped(end, stopping.failure) : end, {
@@ -130,11 +136,20 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
           belongs: task,
           ...(stopping && { reason: stopping.reason }),
           ...(stillRunning ? { stillRunning } : stopping && { stopped: true }),
-          onlyIf: (run) => run?.instance === instance,
+          onlyIf(run) {
+            unheard = run?.instance === instance && run.cancel_requested && !stopping;
+            return run?.instance === instance && !unheard;
+          },
         }),
       closing,
     );
-    controller.abort(ENDED); // listeners of this task have nothing left to wait for
+    return !unheard;
+  }
+
+  async function cancelOf(task: Task): Promise<TaskRun['stopping']> {
+    const kinds = ['user.cancel_requested'];
+    for await (const event of store.read({ stream: { of: 'task', id: task.id }, kinds })) return stoppingOf(event);
+    throw new Fault('internal', `${task.id} was canceled, and its log does not say by whom`);
   }
 
   async function perform(taskRun: TaskRun, resumed: boolean, live: Live | undefined): Promise<End> {
@@ -235,11 +250,7 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
   function listen(taskRun: TaskRun, since: Cursor | undefined): { close(): void } {
     return listening.to(taskRun.task.id, since, (event) => {
       if (event.event === 'user.cancel_requested') {
-        taskRun.stopping ??= {
-          by: event.actor ?? 'unknown',
-          reason: asText(event.payload.reason ?? 'canceled'),
-          failure: event.payload.failure as Failure | undefined,
-        };
+        taskRun.stopping ??= stoppingOf(event);
         taskRun.controller.abort();
       }
       if (event.event === 'user.message' && event.payload.kind === 'interrupt') {
@@ -295,6 +306,14 @@ function whileAtWork(sink: Sink, taskRun: Pick<TaskRun, 'leaving'>): Sink {
       present();
       return await sink.artifact(file);
     },
+  };
+}
+
+function stoppingOf({ actor, payload }: CoreEvent): NonNullable<TaskRun['stopping']> {
+  return {
+    by: actor ?? 'unknown',
+    reason: asText(payload.reason ?? 'canceled'),
+    failure: payload.failure as Failure | undefined,
   };
 }
 

@@ -68,7 +68,6 @@ export async function liveThroughFaults(deps: InstallationDeps): Promise<Install
     return await live();
   } catch (broken) {
     say([...said, ...fleet.replicas.map((each) => each.errors())].join('\n').slice(-8_000));
-    say(`its files are in ${fleet.dir}, its log was in ${name}`);
     throw broken;
   } finally {
     for (const { child } of fleet.replicas) child.kill('SIGCONT');

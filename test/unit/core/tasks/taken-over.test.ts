@@ -42,6 +42,14 @@ function losing() {
   };
 }
 
+/** It hears of nothing that others write, as a process that has just been woken up. */
+const deaf = (store: Store): Store => ({
+  ...store,
+  async *follow(_range, signal) {
+    await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+  },
+});
+
 const straight = (store: Store): Store => store;
 
 test('work that was taken over is no longer decided on or reported by the process that lost it', async () => {
@@ -98,13 +106,6 @@ test('what was under way when the work was taken over is refused in the commit, 
   const begun = latch();
   const goOn = latch();
   const outcome = latch<string>();
-  const deaf = (store: Store): Store => ({
-    ...network.wrap(store),
-    // It hears of nothing that others write, as a process that has just been woken up.
-    async *follow(_range, signal) {
-      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-    },
-  });
   const tools = countingTools({ send: { effect: 'send' } });
   const first = scriptedAgent(
     async (sink) => {
@@ -121,7 +122,13 @@ test('what was under way when the work was taken over is refused in the commit, 
   );
   const waiting = latch();
   const second = scriptedAgent(async () => void (await waiting.promise), { resume: true });
-  const t = await openTestGateway({ agents: [first], tools: [tools], rules: ALLOW_ALL, store: deaf, dies: true });
+  const t = await openTestGateway({
+    agents: [first],
+    tools: [tools],
+    rules: ALLOW_ALL,
+    store: (store) => deaf(network.wrap(store)),
+    dies: true,
+  });
   const task = await (await t.room()).task();
   await begun.promise;
   await network.cut();
@@ -164,4 +171,24 @@ test('a process that lost its name has it again once nobody else holds it, and k
   goOn.open();
   expect((await t.until(task.id)).status).toBe('COMPLETED');
   expect(kinds(await t.events(task.id))).not.toContain('vendor.tollbridge.recovered');
+});
+
+test('a cancel that another process has written counts, whether the one that runs the work has heard of it or not', async () => {
+  const begun = latch();
+  const goOn = latch();
+  const agent = scriptedAgent(async () => {
+    begun.open();
+    await goOn.promise;
+    return undefined;
+  });
+  const t = await openTestGateway({ agents: [agent], store: deaf, dies: true });
+  const task = await (await t.room()).task();
+  await begun.promise;
+  const other = await t.second({ agents: [agent], store: straight });
+  const canceled = other.send('task.cancel', { task_id: task.id, reason: 'enough' });
+  await other.seen(task.id, 'user.cancel_requested');
+  goOn.open();
+  expect((await canceled).resource).toMatchObject({ status: 'CANCELED' });
+  expect(kinds(await other.events(task.id))).not.toContain('task.completed');
+  expect(await other.receipts(task.id)).toHaveLength(1);
 });
