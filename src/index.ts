@@ -104,6 +104,7 @@ export { type Static, type TProperties, type TSchema, Type } from './model/type.
 export { check, validator } from './model/validate.ts';
 export { asText, beginning } from './model/values/as-text.ts';
 export { everyRow } from './model/values/every-row.ts';
+export { type HeldName, holdName } from './model/values/held-name.ts';
 export { isObject } from './model/values/is-object.ts';
 export { LOSS_ASPECTS, type Loss, type LossAspect, lossIn } from './model/values/loss.ts';
 export { LruMap } from './model/values/lru-map.ts';

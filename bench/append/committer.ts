@@ -5,7 +5,7 @@
 import { systemClock } from '../../src/core/clock.ts';
 import type { EventDraft } from '../../src/model/events.ts';
 import type { Projector, Row } from '../../src/ports/index.ts';
-import { openSqliteStore } from '../../src/store/sqlite/index.ts';
+import { openStore, type StoreLocation } from '../../src/store/index.ts';
 
 export interface CommitOrder {
   readonly callers: number;
@@ -14,6 +14,8 @@ export interface CommitOrder {
 export interface CommitReport {
   readonly units: number;
   readonly processorMs: number;
+  /** How long the unit took that waited longest. */
+  readonly longestMs: number;
 }
 
 /** Keeps a row for each task, as a projection does. */
@@ -28,10 +30,11 @@ const projector: Projector = {
   },
 };
 
-const [path = '', number = ''] = process.argv.slice(2);
+const [location = '', number = ''] = process.argv.slice(2);
 const TASK_LENGTH = 12;
-const store = await openSqliteStore({ path }, { clock: systemClock, projector, serving: true });
+const store = await openStore(JSON.parse(location) as StoreLocation, { clock: systemClock, projector, serving: true });
 let tasks = 0;
+let longestMs = 0;
 
 async function caller(until: number): Promise<number> {
   let units = 0;
@@ -46,6 +49,7 @@ async function caller(until: number): Promise<number> {
         task_id: id,
         actor: 'agent',
       };
+      const began = performance.now();
       await store.commit({
         reads: [{ object: 'task', id }],
         decide: (at) => {
@@ -53,6 +57,7 @@ async function caller(until: number): Promise<number> {
           return { events: [event] };
         },
       });
+      longestMs = Math.max(longestMs, performance.now() - began);
       units += 1;
       if (performance.now() >= until) break;
     }
@@ -61,12 +66,13 @@ async function caller(until: number): Promise<number> {
 }
 
 process.on('message', async ({ callers, ms }: CommitOrder) => {
+  longestMs = 0;
   const before = process.cpuUsage();
   const until = performance.now() + ms;
   const done = await Promise.all(Array.from({ length: callers }, () => caller(until)));
   const { user, system } = process.cpuUsage(before);
   const units = done.reduce((sum, each) => sum + each, 0);
-  process.send?.({ units, processorMs: (user + system) / 1_000 } satisfies CommitReport);
+  process.send?.({ units, processorMs: (user + system) / 1_000, longestMs } satisfies CommitReport);
 });
 process.once('disconnect', () => void store.close());
 process.send?.('ready');

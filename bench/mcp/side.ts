@@ -30,11 +30,22 @@ export async function startLeast(upstream: readonly string[], oneSync = false): 
   return await startSide([fileURLToPath(new URL('./least.js', import.meta.url)), ...flags, ...upstream]);
 }
 
+/** Where its log is, when it is not a file, and what the gateway finds in its environment. */
+export interface StoreOfOurs {
+  readonly section?: object;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** Ours, in a process of its own like all the others. */
-export async function startOurs(upstreams: object, execArgv: readonly string[] = []): Promise<Started> {
+export async function startOurs(
+  upstreams: object,
+  execArgv: readonly string[] = [],
+  store: StoreOfOurs = {},
+): Promise<Started> {
   return await startSide([
     ...execArgv,
     fileURLToPath(new URL('./gateway.js', import.meta.url)),
+    JSON.stringify(store),
     JSON.stringify(upstreams),
   ]);
 }

@@ -1,5 +1,6 @@
 /** This process among those that share a log: its name, held as a lease for as long as it lives. */
-import type { Ids, Store } from '../ports/index.ts';
+import { type HeldName, holdName } from '../model/values/held-name.ts';
+import type { Ids, Lease, Store } from '../ports/index.ts';
 
 export interface Instance {
   readonly name: string;
@@ -11,20 +12,24 @@ export interface Instance {
   close(): Promise<void>;
 }
 
+/**
+ * While the lease is lost, others take this process for dead and its work over; the log says of each task which process runs it, and this one
+ * writes nothing more for a task that it no longer runs.
+ */
 export function createInstance(store: Pick<Store, 'lease'>, ids: Ids): Instance {
   const name = ids.next('instance');
-  let held: { close(): Promise<void> } | undefined;
+  let held: HeldName<Lease> | undefined;
   return {
     name,
-    servedBy: () => (held ? name : undefined),
+    servedBy: () => (held?.current() ? name : undefined),
     async isDead(other) {
-      if (other === name) return false;
+      if (other === name || held?.judgesOthers() === false) return false;
       const lease = await store.lease(`instance:${other}`);
       await lease?.close();
       return lease !== undefined;
     },
     async hold() {
-      held = await store.lease(`instance:${name}`);
+      held = await holdName(() => store.lease(`instance:${name}`));
     },
     async close() {
       await held?.close();

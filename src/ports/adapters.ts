@@ -7,7 +7,7 @@ import type { AgentBackend } from './agents.ts';
 import type { Bridge, FrontDoor } from './doors.ts';
 import type { Authenticate, HttpHost } from './http.ts';
 import type { Permissions, PolicyEngine } from './policy.ts';
-import type { Closable } from './store.ts';
+import type { Closable, Lease } from './store.ts';
 import type { Clock, Ids, Logger } from './surroundings.ts';
 import type { ToolBackend } from './tools.ts';
 import type { SecretUser } from './vaults.ts';
@@ -60,7 +60,7 @@ export interface Deps {
    * The store's lease: held as long as this process lives. Undefined: a live process holds it. Absent: no other process shares the
    * log.
    */
-  lease?(name: string): Promise<Closable | undefined>;
+  lease?(name: string): Promise<(Closable & Pick<Partial<Lease>, 'lost'>) | undefined>;
   /**
    * The mark of the replica that holds the thing of this name; ours, when no live replica held it. For names that clients choose.
    * Absent: no other process serves this store.

@@ -4,6 +4,8 @@
  * epoch up. A row is written under the lease of the replica, so a process that was paused until others took its place writes none.
  */
 import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Fault } from '../model/faults.ts';
 import type { Lease, Row, Store } from '../ports/index.ts';
 import { type Commit, removed, written } from './rows.ts';
 
@@ -24,24 +26,40 @@ export interface HoldsDeps {
   readonly store: Pick<Store, 'get'>;
   readonly commit: Commit;
   readonly id: string;
-  readonly lease: Lease;
+  /** Of this replica, as it is now. */
+  readonly lease: () => Lease | undefined;
 }
 
 /** Names that are known to be ours; a forgotten one costs a read. */
 const MOST_KNOWN = 50_000;
+const LONGEST_WAIT_MS = 1_000;
+const PAUSE_MS = 50;
 
 export function createHolds({ store, commit, id, lease }: HoldsDeps): Holds {
-  const ours = new Set<string>();
+  /** The lease under which each was taken. */
+  const ours = new Map<string, Lease>();
+
+  /** A lease that was lost is taken again as soon as the store can be reached. */
+  async function mine(): Promise<Lease> {
+    for (const until = performance.now() + LONGEST_WAIT_MS; ; ) {
+      const own = lease();
+      if (own) return own;
+      if (performance.now() > until)
+        throw new Fault('conflict', `the lease of ${id} was lost, and it did not get it again`);
+      await pause(PAUSE_MS);
+    }
+  }
 
   async function take(key: string): Promise<string> {
     const row = { object: 'hold' as const, id: rowIdOf(key) };
     for (;;) {
       const before = await store.get<HoldRow>('hold', row.id);
+      const own = await mine();
       const holder = { object: 'replica', id: before?.replica ?? id };
       let found: string | undefined = id;
       await commit({
         reads: [row, holder],
-        lease,
+        lease: own,
         decide(at) {
           const now = at.get<HoldRow>('hold', row.id);
           // Another process was between the look and the commit.
@@ -61,11 +79,13 @@ export function createHolds({ store, commit, id, lease }: HoldsDeps): Holds {
 
   return {
     async hold(key) {
-      if (ours.has(key) && !lease.lost.aborted) return id;
+      // What was ours under a lost lease may have been taken by another.
+      const under = lease();
+      if (under && ours.get(key) === under) return id;
       const found = await take(key);
       if (found === id) {
-        if (ours.size >= MOST_KNOWN) ours.delete(ours.values().next().value as string);
-        ours.add(key);
+        if (ours.size >= MOST_KNOWN) ours.delete(ours.keys().next().value as string);
+        if (under) ours.set(key, under);
       }
       return found;
     },
@@ -74,7 +94,7 @@ export function createHolds({ store, commit, id, lease }: HoldsDeps): Holds {
       const row = { object: 'hold', id: rowIdOf(key) };
       await commit({
         reads: [row],
-        lease,
+        lease: await mine(),
         decide: (at) => ({ events: at.get<HoldRow>('hold', row.id)?.replica === id ? [removed(row)] : [] }),
       });
     },

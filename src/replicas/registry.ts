@@ -3,7 +3,9 @@
  * A replica whose lease can be taken is gone, and so is everything it held; the first to notice removes its row.
  */
 import { rm } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { Fault } from '../model/faults.ts';
+import { holdName } from '../model/values/held-name.ts';
 import type { Closable, Lease, Logger, Row, Store } from '../ports/index.ts';
 import { type Commit, removed, written } from './rows.ts';
 
@@ -16,7 +18,8 @@ export interface ReplicaRow extends Row {
 
 export interface Registry extends Closable {
   readonly id: string;
-  readonly lease: Lease;
+  /** Undefined while it is lost: the store ended it, and this replica has not got it again yet. */
+  lease(): Lease | undefined;
   /** The row of another replica, alive or not; undefined when there is none of this id. */
   find(id: string): Promise<ReplicaRow | undefined>;
   /** True once its process is gone. Its row is removed by then. */
@@ -38,21 +41,37 @@ const MOST_SWEPT = 1_000;
 export async function openRegistry({ store, commit, id, address, log }: RegistryDeps): Promise<Registry> {
   /** Rows of replicas do not change: one that was read is good for as long as the replica lives. */
   const known = new Map<string, ReplicaRow>();
-  const lease = await store.lease(leaseOf(id));
-  if (!lease) throw new Fault('conflict', `another process holds the lease of ${id}`);
-  await commit({ decide: ({ now }) => ({ events: [written<ReplicaRow>({ id, object: 'replica', address }, now)] }) });
+  /** Others may have removed the row while the lease was lost. */
+  async function enter(): Promise<Lease | undefined> {
+    const taken = await store.lease(leaseOf(id));
+    if (!taken) return undefined;
+    const decide: Parameters<Commit>[0]['decide'] = (at) => ({
+      events: at.get('replica', id) ? [] : [written<ReplicaRow>({ id, object: 'replica', address }, at.now)],
+    });
+    try {
+      await commit({ reads: [{ object: 'replica', id }], decide });
+    } catch (cause) {
+      await taken.close();
+      throw cause;
+    }
+    return taken;
+  }
+
+  const place = await holdName(enter);
+  if (!place.current()) throw new Fault('conflict', `another process holds the lease of ${id}`);
 
   async function remove(other: string): Promise<void> {
     const address = (await store.get<ReplicaRow>('replica', other))?.address;
     known.delete(other);
-    // A process that was killed has left its socket.
-    if (address?.startsWith('unix:') && other !== id) await rm(address.slice('unix:'.length), { force: true });
+    // A process that was killed has left its socket; one that only lost its lease still listens there.
+    const socket = other !== id && address?.startsWith('unix:') ? address.slice('unix:'.length) : undefined;
+    if (socket && !(await listens(socket))) await rm(socket, { force: true });
     const row = { object: 'replica', id: other };
     await commit({ reads: [row], decide: (at) => ({ events: at.get('replica', other) ? [removed(row)] : [] }) });
   }
 
   async function isGone(other: string): Promise<boolean> {
-    if (other === id) return false;
+    if (other === id || !place.judgesOthers()) return false;
     const free = await store.lease(leaseOf(other));
     if (!free) return false;
     try {
@@ -71,7 +90,7 @@ export async function openRegistry({ store, commit, id, address, log }: Registry
 
   return {
     id,
-    lease,
+    lease: place.current,
     isGone,
     async find(other) {
       const row = known.get(other) ?? (await store.get<ReplicaRow>('replica', other));
@@ -83,10 +102,21 @@ export async function openRegistry({ store, commit, id, address, log }: Registry
       try {
         await remove(id);
       } finally {
-        await lease.close();
+        await place.close();
       }
     },
   };
+}
+
+function listens(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once('error', () => resolve(false));
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
 }
 
 function leaseOf(id: string): string {

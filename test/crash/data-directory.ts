@@ -16,7 +16,7 @@ import { createLedger, type Ledger } from './clients/ledger.ts';
 import { CONFIG } from './clients/words.ts';
 import { readEvidence } from './evidence.ts';
 import { type GatewayLocation, type GatewayProcess, noErrors, startGateway } from './gateway-process.ts';
-import { type Moment, type MomentKind, pickMoment, whenWritten } from './moments.ts';
+import { comes, type Moment, type MomentKind, pickMoment, whenWritten } from './moments.ts';
 import { stillOpen } from './promises/asks.ts';
 import { type Counts, everythingEnded, keepsPromises } from './promises.ts';
 import type { Chance } from './random.ts';
@@ -44,8 +44,6 @@ export interface DirectoryReport extends Counts {
 }
 
 const WORKSPACE = 'workspace_default';
-/** For moments that do not come. */
-const LONGEST_WAIT_MS = 4_000;
 const LONGEST_START_MS = 60_000;
 
 export async function liveThrough(
@@ -112,7 +110,8 @@ export async function liveThrough(
         watch(door, stop.signal, over.signal, (frame) => received.get(frame.event)?.()),
         ...clients.map((client) => client.live(door, stop.signal)),
       ]);
-      await Promise.race([comes(moment, received, over.signal), living, diedAlone(gateway, stop.signal)]);
+      const signs = { received, journal: location.journal, onReply: (tell: () => void) => (replied = tell) };
+      await Promise.race([comes(moment, signs, over.signal), living, diedAlone(gateway, stop.signal)]);
       stop.abort();
       await gateway.kill();
       const late = setTimeout(() => over.abort(), 2_000);
@@ -139,19 +138,6 @@ export async function liveThrough(
     }
     over.abort();
     await gateway.kill();
-  }
-
-  async function comes(moment: Moment, received: Map<string, () => void>, signal: AbortSignal): Promise<void> {
-    const longest = sleep(LONGEST_WAIT_MS, undefined, { signal, ref: false }).catch(() => {});
-    if (moment.kind === 'load') {
-      if (moment.answered) await new Promise<void>((resolve) => (replied = resolve));
-      await sleep(moment.ms);
-    }
-    if (moment.kind === 'effect') await Promise.race([whenWritten(location.journal, moment.nth, signal), longest]);
-    if (moment.kind === 'event') {
-      await Promise.race([new Promise<void>((resolve) => received.set(moment.event, resolve)), longest]);
-      if (moment.ms > 0) await sleep(moment.ms);
-    }
   }
 
   async function enter(gateway: GatewayProcess): Promise<Door> {

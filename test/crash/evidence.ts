@@ -5,16 +5,14 @@
 import { cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import Database from 'libsql';
-import { projector } from '../../src/core/events/projector.ts';
 import type { AskRecord } from '../../src/model/asks.ts';
 import type { CoreEvent } from '../../src/model/events.ts';
 import type { Artifact, Session, Task } from '../../src/model/resources.ts';
 import type { Row, StoredReceipt } from '../../src/ports/index.ts';
 import { openKeyring } from '../../src/receipt/seal/keys.ts';
 import type { Jwks } from '../../src/receipt/seal/public-keys.ts';
-import { createSqliteStore } from '../../src/store/sqlite/index.ts';
 import { Broken } from './broken.ts';
+import { type CopyLog, fileLog, type StoredRow } from './log-copy.ts';
 
 /** One effect that reached the world. */
 export interface Effect {
@@ -47,21 +45,25 @@ export interface EvidenceLocations {
   readonly journal: string;
   /** Where the copy goes; made new each time. */
   readonly copy: string;
+  /** Of a log that is not in the data directory. */
+  readonly copyLog?: CopyLog;
 }
 
 const clock = { now: () => new Date().toISOString() };
 
-export async function readEvidence({ dataDir, journal, copy }: EvidenceLocations): Promise<Evidence> {
+export async function readEvidence({
+  dataDir,
+  journal,
+  copy,
+  copyLog = fileLog,
+}: EvidenceLocations): Promise<Evidence> {
   await rm(copy, { recursive: true, force: true });
   await mkdir(copy, { recursive: true });
   await cp(dataDir, copy, { recursive: true, filter: (path) => !/\.(leases|sock)$/.test(path) });
-  const path = join(copy, 'log.db');
-  soundFile(path);
-
-  const store = await createSqliteStore({ path, clock, projector });
-  const before = rowsOf(path);
+  const { store, rows, close } = await copyLog(copy);
+  const before = parsed(await rows());
   await store.rebuild();
-  sameRows(before, rowsOf(path));
+  sameRows(before, parsed(await rows()));
 
   const events: CoreEvent[] = [];
   for await (const event of store.read({ stream: { of: 'all' } })) events.push(event);
@@ -87,34 +89,14 @@ export async function readEvidence({ dataDir, journal, copy }: EvidenceLocations
     keys: keyring.jwks(),
     effects: await readJournal(journal),
     blob: (sha256) => store.blob(sha256),
-    close: () => store.close(),
+    close,
   };
-}
-
-function soundFile(path: string): void {
-  const db = new Database(path);
-  try {
-    const found = db.prepare('PRAGMA integrity_check').raw().all() as unknown[][];
-    if (found.length !== 1 || found[0]?.[0] !== 'ok') throw new Broken('the file is sound', 'integrity_check', found);
-  } finally {
-    db.close();
-  }
 }
 
 type Rows = [key: string, row: Row | null][];
 
-function rowsOf(path: string): Rows {
-  const db = new Database(path);
-  try {
-    const all = db.prepare('SELECT object, id, body FROM projections ORDER BY object, id').raw().all() as [
-      string,
-      string,
-      string | null,
-    ][];
-    return all.map(([object, id, body]) => [`${object} ${id}`, body === null ? null : (JSON.parse(body) as Row)]);
-  } finally {
-    db.close();
-  }
+function parsed(rows: readonly StoredRow[]): Rows {
+  return rows.map(([object, id, body]) => [`${object} ${id}`, body === null ? null : (JSON.parse(body) as Row)]);
 }
 
 function sameRows(live: Rows, rebuilt: Rows): void {

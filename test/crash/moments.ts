@@ -4,6 +4,7 @@
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Chance } from './random.ts';
 
 export type Moment =
@@ -72,4 +73,28 @@ export function whenWritten(file: string, times: number, signal: AbortSignal): P
       if (left === 0) done();
     });
   });
+}
+
+export interface Signs {
+  /** What to call when a watcher hears an event of this kind. */
+  readonly received: Map<string, () => void>;
+  readonly journal: string;
+  onReply(tell: () => void): void;
+}
+
+/** For moments that do not come. */
+const LONGEST_WAIT_MS = 4_000;
+
+/** Resolves at the moment, while the gateway runs. */
+export async function comes(moment: Moment, { received, journal, onReply }: Signs, signal: AbortSignal): Promise<void> {
+  const longest = sleep(LONGEST_WAIT_MS, undefined, { signal, ref: false }).catch(() => {});
+  if (moment.kind === 'load') {
+    if (moment.answered) await new Promise<void>((resolve) => onReply(resolve));
+    await sleep(moment.ms);
+  }
+  if (moment.kind === 'effect') await Promise.race([whenWritten(journal, moment.nth, signal), longest]);
+  if (moment.kind === 'event') {
+    await Promise.race([new Promise<void>((resolve) => received.set(moment.event, resolve)), longest]);
+    if (moment.ms > 0) await sleep(moment.ms);
+  }
 }

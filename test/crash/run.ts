@@ -3,6 +3,9 @@
  * had promised; then kills the commands and the gateway under callers of other protocols (`--calls`), and checks that every call
  * that was answered is on exactly one receipt, or in work that is still open. Either number may be 0. Ends at the first broken promise with what was broken; the data directory is kept.
  *
+ * `npm run crash -- --store postgres --faults 500`: three gateways on PostgreSQL behind a balancer, and faults of gateways, of connections and of
+ * the database; then the callers with their log in PostgreSQL.
+ *
  * A killed process leaves what it had handed to the operating system; that the disk has it too is for another test.
  */
 import { existsSync } from 'node:fs';
@@ -10,8 +13,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { openCluster } from '../support/postgres/cluster.ts';
 import { callThrough } from './callers/campaign.ts';
 import { runCampaign, type Summary } from './campaign.ts';
+import { makeDatabase } from './database.ts';
+import { fleetSentence, runFleetCampaign } from './fleet/campaign.ts';
 import { createChance } from './random.ts';
 
 const { values } = parseArgs({
@@ -21,6 +27,10 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     clients: { type: 'string', default: '5' },
     'kills-per-directory': { type: 'string', default: '25' },
+    store: { type: 'string', default: 'sqlite' },
+    faults: { type: 'string', default: '400' },
+    'faults-per-fleet': { type: 'string', default: '60' },
+    'faults-per-look': { type: 'string', default: '12' },
   },
 });
 const seed = values.seed ?? String(Date.now() % 1_000_000);
@@ -37,8 +47,20 @@ if (!existsSync(program)) {
 const root = await mkdtemp(join(tmpdir(), 'tollbridge-crash-'));
 say(`seed ${seed}, in ${root}`);
 const begun = performance.now();
+const postgres = values.store === 'postgres';
 try {
-  if (Number(values.kills) > 0) {
+  if (postgres && Number(values.faults) > 0) {
+    const reports = await runFleetCampaign({
+      seed,
+      faults: Number(values.faults),
+      faultsPerFleet: Number(values['faults-per-fleet']),
+      faultsPerLook: Number(values['faults-per-look']),
+      clients: Number(values.clients),
+      say,
+    });
+    process.stdout.write(`${fleetSentence(reports, (performance.now() - begun) / 1000)}\n`);
+  }
+  if (!postgres && Number(values.kills) > 0) {
     const summary = await runCampaign({
       program,
       root,
@@ -53,17 +75,23 @@ try {
   if (Number(values.calls) > 0) {
     const began = performance.now();
     const chance = createChance(`${seed}/callers`);
-    const { kills, called, answered, sealed, unknown } = await callThrough({
-      program,
-      root: join(root, 'callers'),
-      chance,
-      kills: Number(values.calls),
-      say: (text) => say(`callers: ${text}`),
-    });
-    process.stdout.write(
-      `ok  ${kills} kills under callers, ${Math.round((performance.now() - began) / 1000)} s: ${called} calls, ` +
-        `${answered} answered, ${sealed} sealed, ${unknown} of them with an unknown outcome\n`,
-    );
+    const cluster = postgres ? await openCluster() : undefined;
+    try {
+      const { kills, called, answered, sealed, unknown } = await callThrough({
+        program,
+        root: join(root, 'callers'),
+        chance,
+        kills: Number(values.calls),
+        ...(cluster && { database: await makeDatabase(cluster, 'callers') }),
+        say: (text) => say(`callers: ${text}`),
+      });
+      process.stdout.write(
+        `ok  ${kills} kills under callers, ${Math.round((performance.now() - began) / 1000)} s: ${called} calls, ` +
+          `${answered} answered, ${sealed} sealed, ${unknown} of them with an unknown outcome\n`,
+      );
+    } finally {
+      await cluster?.close();
+    }
   }
   await rm(root, { recursive: true, force: true });
 } catch (broken) {

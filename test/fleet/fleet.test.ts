@@ -2,14 +2,11 @@
  * Three built gateways on one store, behind a balancer that gives each request to another one. What a client began at one replica goes on
  * at all of them; what a replica held alone is served by the others once it is gone.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { performCell } from '../matrix/cell.ts';
-import { answeredThere, impossible, surprises } from '../matrix/cells.ts';
-import { DOORS, type Door } from '../matrix/doors/index.ts';
-import { liveStory, storyNames } from '../matrix/stories.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { exchange } from '../support/mcp/wire-client.ts';
 import { type FleetSetup, openFleetSetup } from './setup.ts';
+import { fleetStories } from './stories.ts';
 
 let setup: FleetSetup;
 beforeAll(async () => {
@@ -19,27 +16,7 @@ afterAll(async () => {
   await setup?.stop();
 }, 60_000);
 
-/** A client over standard streams starts a process of its own: no balancer stands before it. */
-const doors = DOORS.filter((door) => door !== 'acp-stdio');
-/** All of them with `TOLLBRIDGE_FLEET_STORIES=all`; otherwise each door plays every fifth. */
-const all = process.env.TOLLBRIDGE_FLEET_STORIES === 'all';
-const played = (story: string, door: Door) =>
-  all || (storyNames().indexOf(story) + doors.indexOf(door as (typeof doors)[number])) % 5 === 0;
-
-describe('stories, each request at another replica', () => {
-  for (const name of storyNames()) {
-    const here = doors.filter((door) => played(name, door) && !impossible({ door, backend: 'demo', story: name }));
-    test(`${name}: ${here.join(', ')}`, { timeout: 120_000 }, async () => {
-      const story = liveStory(name);
-      await setup.rules(story.rules);
-      for (const door of here) {
-        const cell = { door, backend: 'demo' as const, story: name };
-        const account = await performCell(setup, door, story, answeredThere(cell));
-        expect({ door, surprises: surprises(cell, account) }).toEqual({ door, surprises: [] });
-      }
-    });
-  }
-});
+fleetStories(() => setup, 5);
 
 const REVISION = '2025-11-25';
 

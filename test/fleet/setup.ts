@@ -1,7 +1,8 @@
 /** A fleet as the live matrix sees a gateway: its clients come in through the balancer, so each request is served by another replica. */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { StoreLocation } from '../../src/store/index.ts';
 import type { Setup } from '../matrix/backends.ts';
 import { type Gateway, type Loose, overAt, PROCESSES, VERSION } from '../matrix/gateway.ts';
 import { eventually } from '../support/eventually.ts';
@@ -20,11 +21,20 @@ const EFFECTS = {
   slow_mail: 'send',
 } as const;
 
-export async function openFleetSetup(count: number): Promise<FleetSetup> {
+/** A store other than the file of the data directory: how gateways find it, and how its log is read here. */
+export interface FleetStore {
+  readonly config: object;
+  readonly env: Readonly<Record<string, string>>;
+  readonly location: StoreLocation;
+}
+
+export async function openFleetSetup(count: number, store?: FleetStore): Promise<FleetSetup> {
   const fleet = await openFleet({
     count,
+    ...(store && { env: store.env }),
     config: (dir) => ({
-      policies: [writeRules(dir, [], 0)],
+      ...(store && { store: store.config }),
+      policies: [existsSync(rulesIn(dir)) ? rulesIn(dir) : writeRules(dir, [], 0)],
       tools: {
         slow: {
           mcp: {
@@ -40,7 +50,7 @@ export async function openFleetSetup(count: number): Promise<FleetSetup> {
       },
     }),
   });
-  const near = await gatewayOf(fleet);
+  const near = await gatewayOf(fleet, store?.location ?? { path: join(fleet.data, 'log.db') });
   await firstWork(near);
   return {
     fleet,
@@ -62,16 +72,18 @@ async function firstWork(near: Gateway): Promise<void> {
   await overAt(near, (await near.post(`/v1/sessions/${id}/tasks`, { input })).id);
 }
 
+const rulesIn = (dir: string) => join(dir, 'rules.yaml');
+
 /** Every set of rules is another one, so that the log says when it counts. */
 function writeRules(dir: string, rules: readonly object[], version: number): string {
-  const file = join(dir, 'rules.yaml');
+  const file = rulesIn(dir);
   const mark = { id: `version-${version}`, when: { tool: `no-tool-${version}` }, then: 'allow' };
   writeFileSync(`${file}.new`, `${JSON.stringify([...rules, mark])}\n`);
   renameSync(`${file}.new`, file);
   return file;
 }
 
-async function gatewayOf(fleet: Fleet): Promise<Gateway> {
+async function gatewayOf(fleet: Fleet, log: StoreLocation): Promise<Gateway> {
   const { dir, data, journal, balancer } = fleet;
   const token = await fleet.key('ana');
   const agentToken = await fleet.key('teller', 'agent', ['*']);
@@ -102,7 +114,7 @@ async function gatewayOf(fleet: Fleet): Promise<Gateway> {
     return found;
   }
 
-  const loaded = async () => (await readEvents(data, ['vendor.tollbridge.policy_loaded'])).length;
+  const loaded = async () => (await readEvents(log, ['vendor.tollbridge.policy_loaded'])).length;
 
   return {
     name: 'fleet',

@@ -3,7 +3,7 @@
  * gone, the first to notice. A gateway holds a lease on its own name while it runs, so a gateway that can acquire the name of
  * another knows that the other is gone, and while it holds that name no third gateway delivers in its stead.
  */
-import { type Closable, type Deps, Fault } from '../../../src/index.ts';
+import { type Closable, type Deps, Fault, type HeldName, holdName } from '../../../src/index.ts';
 
 export interface Duty {
   /** This gateway's own name, written into the configurations it delivers. */
@@ -25,7 +25,7 @@ export interface DutyDeps {
 export function createDuty({ deps, everyMs, names, takeOver }: DutyDeps): Duty {
   const { lease, ids, log } = deps;
   const name = ids.next('gateway');
-  let held: Closable | undefined;
+  let held: HeldName<Closable> | undefined;
   let next: NodeJS.Timeout | undefined;
   let looking: Promise<void> = Promise.resolve();
   let over = false;
@@ -54,8 +54,8 @@ export function createDuty({ deps, everyMs, names, takeOver }: DutyDeps): Duty {
   return {
     name,
     async begin() {
-      held = await lease?.(leaseOf(name));
-      if (lease && !held) throw new Fault('conflict', `another gateway on this log is called ${name}`);
+      held = lease && (await holdName(async () => await lease(leaseOf(name))));
+      if (held && !held.current()) throw new Fault('conflict', `another gateway on this log is called ${name}`);
       await look();
       // Without leases there is no other gateway.
       if (lease) lookAgain();

@@ -23,6 +23,8 @@ export interface EndedCall {
   readonly evidence: string;
   readonly paired?: boolean;
   readonly code?: string | undefined;
+  /** See `RuleOptions`. */
+  readonly runBy?: string | undefined;
   /** The decision is written in the same commit. */
   readonly oneCommit?: boolean;
 }

@@ -17,6 +17,8 @@ export interface RuleOptions {
   readonly deferred?: 'returned' | undefined;
   /** The asker can run rewritten arguments. */
   readonly takesArguments: boolean;
+  /** The process that runs the task, for an act of its agent: nothing is recorded of it once another one does. */
+  readonly runBy?: string | undefined;
   /** The agent's own words about the act: shown as such, never as the question. */
   readonly question?: string;
   /** The request is in the log already, since before a crash. */

@@ -15,7 +15,7 @@ import { againOf } from '../approvals/changed-acts.ts';
 import { isInPart, reasonOf, type WholeActs, withWords } from '../approvals/whole-acts.ts';
 import { artifactEvents, type Log } from '../events/log.ts';
 import type { Run } from '../events/rows.ts';
-import { inTask, openRun, openTask, readsOf, taskLocation } from '../tasks/lifecycle.ts';
+import { inTask, openRun, openTask, readsOf, requireRunBy, taskLocation } from '../tasks/lifecycle.ts';
 import { SERVED_BY } from '../tasks/pending-work.ts';
 import { withCallQuotas } from '../tools/call-limits.ts';
 import type { Tools } from '../tools/catalog.ts';
@@ -167,6 +167,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorize {
       reads: [...readsOf(task.id), ...quotasOf(action)],
       decide(at) {
         const { now, run } = openRun(at, task.id);
+        requireRunBy(run, options.runBy);
         decision =
           asked.verdict === 'allow' || asked.verdict === 'modify' ? withinQuotas(quotaRules, at, action, asked) : asked;
         // Thrown in the commit, which then writes nothing: a flood of requests must not fill the log.

@@ -144,7 +144,8 @@ export function createActs(deps: ActsDeps): Acts {
     const code = result.code ?? (canceled ? 'canceled' : undefined);
     if (decision && canceled) await decision.write();
     const joined = decision && !(await decision.written()) ? unwritten : undefined;
-    const call = { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired, code };
+    const { runBy } = options;
+    const call = { id: callId, tool: action.tool ?? action.kind, evidence: 'held', paired, code, runBy };
     await record(task, { ...call, oneCommit: joined !== undefined }, result, joined);
     return authorization.decision.verdict === 'modify'
       ? { kind: 'done', result, decision: authorization.decision }

@@ -14,7 +14,7 @@ import type { Authorization, Holding, RuleOptions } from '../actions/authorizati
 import type { AuthorizerDeps } from '../actions/authorize.ts';
 import { actCharges, quotasOf, withinQuotas } from '../actions/charging.ts';
 import { blocked } from '../actions/gate.ts';
-import { openRun, readsOf } from '../tasks/lifecycle.ts';
+import { openRun, readsOf, requireRunBy } from '../tasks/lifecycle.ts';
 import { pause } from '../waiting.ts';
 import type { Raised } from './asks.ts';
 import { voidedBy, withChanged } from './changed-acts.ts';
@@ -44,7 +44,7 @@ export function createApprovedActs(deps: AuthorizerDeps) {
       return { kind: 'open', ask_id: raised.ask_id, decision };
     }
     if (answer.kind !== 'approved' && answer.kind !== 'value') {
-      if (answer.kind !== 'canceled') await spend(task, raised.ask_id, []).catch(ignoreConflict);
+      if (answer.kind !== 'canceled') await spend(task, raised.ask_id, options, []).catch(ignoreConflict);
       const refused = notApproved(decision, answer);
       return { kind: 'no', reason: refused.reason, decision: refused, answer };
     }
@@ -52,7 +52,7 @@ export function createApprovedActs(deps: AuthorizerDeps) {
     const drift = await driftOf(action, mounted);
     if (drift) {
       const refused = blocked('approval_void', drift);
-      await spend(task, raised.ask_id, [decidedIn(task, action, refused), denied(task, action, refused)]);
+      await spend(task, raised.ask_id, options, [decidedIn(task, action, refused), denied(task, action, refused)]);
       return { kind: 'no', reason: drift, decision: refused, answer };
     }
     if (answer.kind === 'approved' && answer.changed) {
@@ -61,10 +61,10 @@ export function createApprovedActs(deps: AuthorizerDeps) {
     const now = await decidedAgain(task, action, decision, revision, options);
     if (now?.verdict === 'defer') return { kind: 'no', reason: now.reason, decision: now };
     if (now) {
-      await spend(task, raised.ask_id, [decidedIn(task, action, now), denied(task, action, now)]);
+      await spend(task, raised.ask_id, options, [decidedIn(task, action, now), denied(task, action, now)]);
       return { kind: 'no', reason: now.reason, decision: now, answer };
     }
-    const over = await takeUp(task, action, decision, raised.ask_id, options.signal);
+    const over = await takeUp(task, action, decision, raised.ask_id, options);
     if (over) return { kind: 'no', reason: over.reason, decision: over, answer };
     const approved = decision.arguments ? { ...answer, arguments: action.arguments } : answer;
     return { kind: 'go', action, decision, answer: approved };
@@ -123,7 +123,7 @@ export function createApprovedActs(deps: AuthorizerDeps) {
     const askId = answer.ask_id as string;
     const no = async (reason: string): Promise<Authorization> => {
       const refused = blocked('approval_void', reason);
-      await spend(task, askId, [decidedIn(task, asked, refused), denied(task, asked, refused)]);
+      await spend(task, askId, options, [decidedIn(task, asked, refused), denied(task, asked, refused)]);
       deps.wholeActs?.dropChanged(askId, approved.arguments_digest);
       return { kind: 'no', reason, decision: refused, answer };
     };
@@ -154,7 +154,7 @@ export function createApprovedActs(deps: AuthorizerDeps) {
       arguments: approved.arguments,
       arguments_digest: approved.arguments_digest,
     };
-    const over = await takeUp(task, action, decision, askId, options.signal, by);
+    const over = await takeUp(task, action, decision, askId, options, by);
     deps.wholeActs?.dropChanged(askId, approved.arguments_digest);
     if (over) return { kind: 'no', reason: over.reason, decision: over, answer };
     return { kind: 'go', action, decision: { ...decision, arguments: args }, answer: { ...answer, arguments: args } };
@@ -166,7 +166,7 @@ export function createApprovedActs(deps: AuthorizerDeps) {
     action: Action,
     decision: Decision,
     askId: string,
-    signal: AbortSignal,
+    { signal, runBy }: RuleOptions,
     changedBy?: string,
   ): Promise<Decision | undefined> {
     for (let tries = 0; ; tries += 1) {
@@ -175,6 +175,7 @@ export function createApprovedActs(deps: AuthorizerDeps) {
         reads: [...readsOf(task.id), ...quotasOf(action)],
         decide(at) {
           const { now, run } = openRun(at, task.id);
+          requireRunBy(run, runBy);
           const used = asks.take(at, now, run, askId);
           const checked = withinQuotas(quotaRules, at, action, decision);
           over = checked.verdict === 'block' || checked.verdict === 'defer' ? checked : undefined;
@@ -216,11 +217,12 @@ export function createApprovedActs(deps: AuthorizerDeps) {
     }
   }
 
-  async function spend(task: Task, askId: string, also: readonly EventDraft[]): Promise<void> {
+  async function spend(task: Task, askId: string, { runBy }: RuleOptions, also: readonly EventDraft[]): Promise<void> {
     await log.commit({
       reads: readsOf(task.id),
       decide(at) {
         const { now, run } = openRun(at, task.id);
+        requireRunBy(run, runBy);
         return { events: [asks.take(at, now, run, askId), ...also] };
       },
     });

@@ -49,6 +49,12 @@ export function openRun(at: Pick<At, 'get'>, taskId: string): { readonly now: Ta
   return { now, run };
 }
 
+/** Another process took the work over because this one seemed to be gone: what it decides or reports from then on does not count. */
+export function requireRunBy(run: Run | undefined, process: string | undefined): void {
+  if (process !== undefined && run?.instance !== process) throw runElsewhere();
+}
+export const runElsewhere = (): Fault => new Fault('conflict', 'this work is run by another process');
+
 /** Core's own metadata of a task, under a name that clients cannot write. */
 export interface Ours {
   readonly tier?: string;

@@ -24,6 +24,8 @@ import { type Past, readPast } from './history.ts';
 import { inTask, taskLocation } from './lifecycle.ts';
 
 export interface SinkDeps extends FactDeps {
+  /** See `RuleOptions`. Absent in a replay. */
+  readonly runBy?: string;
   readonly store: Store;
   readonly acts: Acts;
   readonly asks: Asks;
@@ -37,7 +39,7 @@ export interface TaskSink extends Sink {
 }
 
 export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past, signal: AbortSignal): TaskSink {
-  const { store, log, acts, clock, ids } = deps;
+  const { store, log, acts, clock, ids, runBy } = deps;
   const askFor = createInputQuestions(deps);
   const inFlight = new Map<string, { fingerprint: string; result: Promise<ActResult> }>();
   /** Calls that failed midway: the log has their progress. */
@@ -95,7 +97,8 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
   async function act(...[proposed, effect, withdrawn]: Parameters<Sink['act']>): Promise<ActResult> {
     const { tool_call_id: id, changes: _, ...call } = proposed;
     // Without an id each call is a new one, and no repeat can be recognised.
-    if (!id) return await acts.perform(task, proposed, { actor, signal, takesArguments: true, withdrawn }, effect);
+    if (!id)
+      return await acts.perform(task, proposed, { actor, signal, takesArguments: true, withdrawn, runBy }, effect);
     const fingerprint = deps.canonical(call);
     const before = inFlight.get(id);
     if (before) {
@@ -118,7 +121,7 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
       ? await readPast(store.read({ stream: { of: 'task', id: task.id } }), actor.id)
       : past;
     const recorded = known.call(callId);
-    const options = { actor, signal, takesArguments: true, withdrawn };
+    const options = { actor, signal, takesArguments: true, withdrawn, runBy };
     if (!recorded) return await acts.perform(task, proposed, options, effect);
     const same = await acts.sameCall(task, proposed);
     // A decision that allowed or refused applies to that call; a call that was only asked about may still change.
@@ -134,7 +137,7 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
       const result = { status: 'error', output: null, error: 'the outcome of this call is unknown after a restart' };
       const paired = recorded.used === true;
       const tool = proposed.tool ?? proposed.kind;
-      await acts.ended(task, { id: callId, tool, evidence: 'held', paired, code: 'outcome_unknown' }, result);
+      await acts.ended(task, { id: callId, tool, evidence: 'held', paired, code: 'outcome_unknown', runBy }, result);
       return { kind: 'done', result };
     }
     const again = { ...options, requested: recorded.requested && same, claimed: recorded.requested };
@@ -154,6 +157,7 @@ export function createSink(deps: SinkDeps, task: Task, actor: Actor, past: Past,
           takesArguments: question.takesArguments ?? false,
           requested: before?.requested ?? false,
           withdrawn: question.withdrawn,
+          runBy,
           ...(question.question && { question: question.question }),
           ...(question.ext && { ext: question.ext }),
         },

@@ -16,12 +16,14 @@ import { limitFailure, type TimeLimits } from '../actions/time-limits.ts';
 import { PERMISSION_EVENTS, type Permission, type Permit, readPermission } from '../approvals/permit.ts';
 import type { Memories } from '../commands/memories.ts';
 import type { SessionInputs } from '../commands/session-inputs.ts';
+import type { Log } from '../events/log.ts';
 import { sessionBegunIn } from '../events/projections/sessions.ts';
 import { endsTask } from '../events/projections/tasks.ts';
+import type { Run } from '../events/rows.ts';
 import { untilWritten } from '../waiting.ts';
 import type { Endings } from './end-task.ts';
 import { NO_PAST, readPast } from './history.ts';
-import { ours } from './lifecycle.ts';
+import { ours, requireRunBy, runElsewhere } from './lifecycle.ts';
 import { createSink, type SinkDeps } from './sink.ts';
 import { createListening } from './task-requests.ts';
 import { workContext } from './work-context.ts';
@@ -120,7 +122,13 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
       inbox.close();
     }
     if (taskRun.leaving) return;
-    const { stopping } = taskRun;
+    while (!(await finish(taskRun, end, stillRunning))) taskRun.stopping = await cancelOf(task);
+    controller.abort(ENDED); // listeners of this task have nothing left to wait for
+  }
+
+  /** False: another process had written a cancel first, of which this one has not heard yet. */
+  async function finish({ task, stopping }: TaskRun, end: End, stillRunning: boolean): Promise<boolean> {
+    let unheard = false;
     await untilWritten(
       () =>
         endings.finish(task.id, stopping ? stopped(end, stopping.failure) : end, {
@@ -128,11 +136,20 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
           belongs: task,
           ...(stopping && { reason: stopping.reason }),
           ...(stillRunning ? { stillRunning } : stopping && { stopped: true }),
-          onlyIf: (run) => run?.instance === instance,
+          onlyIf(run) {
+            unheard = run?.instance === instance && run.cancel_requested && !stopping;
+            return run?.instance === instance && !unheard;
+          },
         }),
       closing,
     );
-    controller.abort(ENDED); // listeners of this task have nothing left to wait for
+    return !unheard;
+  }
+
+  async function cancelOf(task: Task): Promise<TaskRun['stopping']> {
+    const kinds = ['user.cancel_requested'];
+    for await (const event of store.read({ stream: { of: 'task', id: task.id }, kinds })) return stoppingOf(event);
+    throw new Fault('internal', `${task.id} was canceled, and its log does not say by whom`);
   }
 
   async function perform(taskRun: TaskRun, resumed: boolean, live: Live | undefined): Promise<End> {
@@ -156,7 +173,8 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
       (await store.get<Session & Row>('session', task.session_id));
     if (!session) throw new Fault('not_found', `no session ${task.session_id}`);
     const past = resumed ? await readPast(store.read({ stream: { of: 'task', id: task.id } }), actor.id) : NO_PAST;
-    const own = createSink(deps, task, actor, past, controller.signal);
+    const mine = { ...deps, log: whileRunBy(deps.log, task.id, instance), runBy: instance };
+    const own = createSink(mine, task, actor, past, controller.signal);
     const sink = whileAtWork(own, taskRun);
     const workspace = await store.get<Workspace & Row>('workspace', task.workspace_id);
     const { memories, facts } = await deps.memories.memoriesFor(task, session);
@@ -183,7 +201,7 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
       : await readPermission(store.read({ stream, kinds: PERMISSION_EVENTS }));
     if (permission?.kind !== 'ask') return permission?.reason;
     const { actor, action } = permission.permit;
-    const authorization = await acts.rule(task, action, { actor, signal, takesArguments: false });
+    const authorization = await acts.rule(task, action, { actor, signal, takesArguments: false, runBy: instance });
     if (authorization.kind === 'go') return undefined;
     return authorization.kind === 'no' ? authorization.reason : 'nobody approved the work';
   }
@@ -220,20 +238,27 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
     }
   }
 
+  /** Another process has taken the work over: it may have done so before this one did, too. */
+  async function leaveWhereTaken(taskRun: TaskRun): Promise<void> {
+    const run = await store.get<Run>('run', taskRun.task.id).catch(() => undefined);
+    // Where it cannot be asked, or has ended meanwhile: nothing of this run is written any more in either case.
+    if (!run || run.instance === instance) return;
+    taskRun.leaving = true;
+    taskRun.controller.abort(LEAVING);
+  }
+
   function listen(taskRun: TaskRun, since: Cursor | undefined): { close(): void } {
     return listening.to(taskRun.task.id, since, (event) => {
       if (event.event === 'user.cancel_requested') {
-        taskRun.stopping ??= {
-          by: event.actor ?? 'unknown',
-          reason: asText(event.payload.reason ?? 'canceled'),
-          failure: event.payload.failure as Failure | undefined,
-        };
+        taskRun.stopping ??= stoppingOf(event);
         taskRun.controller.abort();
       }
       if (event.event === 'user.message' && event.payload.kind === 'interrupt') {
         taskRun.queued.push(event.payload.message as JsonObject);
         deliver(taskRun);
       }
+      if (event.event === 'vendor.tollbridge.recovered' && event.payload.instance !== instance)
+        void leaveWhereTaken(taskRun);
       // Another process ended it, for instance because it took this one for dead.
       if (endsTask(event)) taskRun.controller.abort();
     });
@@ -242,15 +267,33 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
   return { runs, open };
 }
 
+/** Nothing is written for a task that another process has taken over, whether this one has heard of it yet or not. */
+function whileRunBy(log: Log, taskId: string, process: string): Log {
+  const run = { object: 'run', id: taskId };
+  return {
+    ...log,
+    commit: (unit) =>
+      log.commit({
+        ...unit,
+        reads: [...(unit.reads ?? []), run],
+        decide(at) {
+          const now = at.get<Run>('run', taskId);
+          // The run of a task that has ended is gone; the unit knows what to make of that.
+          if (now) requireRunBy(now, process);
+          return unit.decide(at);
+        },
+      }),
+  };
+}
+
 /** An agent that was detached while another one continues its task can no longer write to it. */
 function whileAtWork(sink: Sink, taskRun: Pick<TaskRun, 'leaving'>): Sink {
-  const over = () => new Fault('conflict', 'this work is run by another process');
   const present = () => {
-    if (taskRun.leaving) throw over();
+    if (taskRun.leaving) throw runElsewhere();
   };
   return {
     // Not async: a text comes in many pieces, and each would wait for one more microtask.
-    emit: (fact) => (taskRun.leaving ? Promise.reject(over()) : sink.emit(fact)),
+    emit: (fact) => (taskRun.leaving ? Promise.reject(runElsewhere()) : sink.emit(fact)),
     async ask(question) {
       present();
       return await sink.ask(question);
@@ -263,6 +306,14 @@ function whileAtWork(sink: Sink, taskRun: Pick<TaskRun, 'leaving'>): Sink {
       present();
       return await sink.artifact(file);
     },
+  };
+}
+
+function stoppingOf({ actor, payload }: CoreEvent): NonNullable<TaskRun['stopping']> {
+  return {
+    by: actor ?? 'unknown',
+    reason: asText(payload.reason ?? 'canceled'),
+    failure: payload.failure as Failure | undefined,
   };
 }
 
@@ -289,7 +340,14 @@ export function agentActor(task: Pick<Task, 'assigned_agent_id' | 'metadata' | '
 }
 
 /** Events by which others address or end running work. */
-const CONCERNS_WORK = ['user.cancel_requested', 'user.message', 'task.completed', 'task.failed', 'task.canceled'];
+const CONCERNS_WORK = [
+  'user.cancel_requested',
+  'user.message',
+  'vendor.tollbridge.recovered',
+  'task.completed',
+  'task.failed',
+  'task.canceled',
+];
 
 function failed(thrown: unknown): End {
   const fault = thrown instanceof Fault ? thrown : undefined;

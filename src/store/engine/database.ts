@@ -42,6 +42,8 @@ export interface Database {
   transact<T>(work: () => Wait<T>): Wait<T>;
   /** Writes batches that were decided without the lock. Absent: every batch is decided with the lock held. */
   readonly ahead?: Ahead;
+  /** Absent: processes that commit at the same time do not take turns. */
+  readonly turns?: Turns;
 
   readonly events: Events;
   /** The words with these numbers, both included. */
@@ -143,6 +145,17 @@ export interface Ahead {
    */
   write(writeSet: WriteSet, after: number): Promise<boolean> | undefined;
   close(): Promise<void>;
+}
+
+/** The turns of several writers. They only save work: the lock and the check of the generation keep the log right. */
+export interface Turns {
+  /** Resolves when it is our turn. Undefined: that took too long. Afterwards `version` is exact. */
+  take(longestMs: number): Promise<Turn | undefined>;
+}
+export interface Turn {
+  /** Others have written since our last turn. */
+  readonly othersWrote: boolean;
+  release(): void;
 }
 
 /** A string or a list of names that events or receipts refer to by its number, as JSON. */

@@ -56,7 +56,7 @@ const ENVIRONMENT: readonly (readonly [RegExp, (name: string) => string])[] = [
   [/^42501/, (name) => `the user of the store lacks a privilege on ${name}: it has to own the schema`],
   [/^(42P01|42883|3F000)/, (name) => `the schema of ${name} is incomplete: restore a backup`],
   [/^55P03/, (name) => `another gateway keeps ${name} locked`],
-  [/^57014/, (name) => `${name} took longer than store.statement_timeout_ms`],
+  [/^57014/, (name) => `${name} took longer than store.statement_timeout`],
   [/^(57P0|25P03)/, (name) => `${name} is shutting down or starting up`],
   [/^TB001/, (name) => `${name} does not make commits durable as store.standby and its own fsync must have it`],
   [/^(58|XX|F0)/, (name) => `${name} failed or is damaged: see the database's own log`],

@@ -8,6 +8,7 @@ import { createStore, type EngineOptions, type EngineStore, LOCK_TIMEOUT_MS } fr
 import type { OpenOptions } from '../index.ts';
 import { type Connections, createConnections } from './connection/connections.ts';
 import { createNotices } from './connection/notices.ts';
+import { createTurns } from './connection/turns.ts';
 import { createVersions } from './connection/versions.ts';
 import { environmentFault, isConnectionLoss, isLocked, readFault } from './errors.ts';
 import { createLeases, LEASE_MS } from './leases.ts';
@@ -85,10 +86,11 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
   const versions = createVersions(writer, name, logger);
   const notices = createNotices({ connections, versions, target: direct, schema, writer });
   const { announce } = notices;
+  const turns = createTurns(direct, versions, schema);
   const shared = { connections, versions, schema, name, writer, lockTimeoutMs, standby, announce };
-  const write = createWriter(shared);
+  const write = createWriter({ ...shared, turns });
   const leases = createLeases({ ...shared, target: direct, timeoutMs: leaseTimeoutMs });
-  const log = createLog(connections, schema);
+  const log = createLog(connections, schema, turns.state);
   const rows = createRows(connections, schema);
   const words = createWords(connections, schema);
   const sweep = createSweep(connections, schema);
@@ -105,6 +107,7 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
     version: versions.version,
     end: log.end,
     ...write,
+    turns,
     events: { ...createStreams(connections, schema), last: log.last, floor: log.floor, body: log.body },
     ...words,
     row: rows.body,
@@ -117,7 +120,7 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
     // A database does not say how much room it has.
     room: () => Number.POSITIVE_INFINITY,
     async close() {
-      await Promise.allSettled([notices.close(), leases.close(), sweep.close()]);
+      await Promise.allSettled([notices.close(), leases.close(), turns.close(), sweep.close()]);
       await connections.close();
     },
   };

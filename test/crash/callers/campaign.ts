@@ -9,6 +9,7 @@ import { isTerminal } from '../../../src/model/words.ts';
 import { Broken } from '../broken.ts';
 import { httpDoor } from '../clients/door.ts';
 import { createLedger } from '../clients/ledger.ts';
+import type { CampaignDatabase } from '../database.ts';
 import { readEvidence } from '../evidence.ts';
 import { type GatewayLocation, noErrors, startGateway } from '../gateway-process.ts';
 import { type CallCounts, callsAreAccountedFor } from '../promises/calls.ts';
@@ -26,8 +27,9 @@ export interface CallersReport extends CallCounts {
   readonly reached: ReadonlySet<string>;
 }
 
-const config = (data: string, server: readonly string[]) => `
+const config = (data: string, server: readonly string[], database: CampaignDatabase | undefined) => `
 data: ${data}
+${database ? `store: ${JSON.stringify(database.section())}` : ''}
 tools: { box: { mcp: { command: ${JSON.stringify(server)}, effects: { look: read } } } }
 doors: { ahp: { away_ms: 1500, settle_ms: 0 } }
 rules:
@@ -44,10 +46,19 @@ export interface CallersOptions {
   readonly chance: Chance;
   /** At least so many processes are killed; whole rounds are finished. */
   readonly kills: number;
+  /** Holds the log, instead of a file. */
+  readonly database?: CampaignDatabase;
   say(text: string): void;
 }
 
-export async function callThrough({ program, root, chance, kills, say }: CallersOptions): Promise<CallersReport> {
+export async function callThrough({
+  program,
+  root,
+  chance,
+  kills,
+  database,
+  say,
+}: CallersOptions): Promise<CallersReport> {
   const dataDir = join(root, 'data');
   const gatewayLocation: GatewayLocation = {
     program,
@@ -59,7 +70,9 @@ export async function callThrough({ program, root, chance, kills, say }: Callers
   const location: CallersLocation = { program, config: gatewayLocation.config, journal: join(root, 'journal') };
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   for (const file of [gatewayLocation.journal, gatewayLocation.errorLog, location.journal]) await writeFile(file, '');
-  await writeFile(location.config, config(dataDir, toolServer(location)));
+  await writeFile(location.config, config(dataDir, toolServer(location), database));
+  // Every process that is started from here inherits it.
+  Object.assign(process.env, database?.env);
   const ledger = createCallLedger();
   let killed = 0;
   let report: CallersReport | undefined;
@@ -133,7 +146,10 @@ export async function callThrough({ program, root, chance, kills, say }: Callers
   async function look(): Promise<CallersReport> {
     await noErrors(gatewayLocation.errorLog);
     const copy = join(root, 'copy');
-    const evidence = await readEvidence({ dataDir, journal: gatewayLocation.journal, copy });
+    const evidence = await readEvidence({
+      ...{ dataDir, journal: gatewayLocation.journal, copy },
+      ...(database && { copyLog: database.copyLog }),
+    });
     try {
       logHasNoGap(evidence);
       livesAreLegal(evidence, createLedger());

@@ -25,6 +25,15 @@ export interface Frame {
 
 export class Gone extends Error {}
 
+/** A read that was answered, and not with what was asked for. */
+export class Refused extends Error {
+  readonly status: number;
+  constructor(path: string, status: number, text = '') {
+    super(`GET ${path} was answered with ${status}: ${text.slice(0, 500)}`);
+    this.status = status;
+  }
+}
+
 /** Longer than anything here should take, also on a busy machine. */
 const TIMEOUT_MS = 20_000;
 
@@ -46,7 +55,7 @@ export function httpDoor(url: string, token: string, approver: string): Door {
 
   async function read(path: string): Promise<JsonObject> {
     const { status, text } = await ask(path, { headers });
-    if (status !== 200) throw new Error(`GET ${path} was answered with ${status}: ${text.slice(0, 500)}`);
+    if (status !== 200) throw new Refused(path, status, text);
     return JSON.parse(text) as JsonObject;
   }
 
@@ -63,7 +72,7 @@ export function httpDoor(url: string, token: string, approver: string): Door {
         },
         body: JSON.stringify(body),
       });
-      return { status, body: JSON.parse(text) as JsonObject };
+      return { status, body: bodyOf(status, text) };
     },
     async list(path) {
       const all: JsonObject[] = [];
@@ -85,7 +94,7 @@ export function httpDoor(url: string, token: string, approver: string): Door {
           signal,
         });
         if (response.status === 204) return;
-        if (response.status !== 200) throw new Error(`GET ${path} was answered with ${response.status}`);
+        if (response.status !== 200) throw new Refused(path, response.status);
         let text = '';
         for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
           text += chunk;
@@ -100,6 +109,11 @@ export function httpDoor(url: string, token: string, approver: string): Door {
       }
     },
   };
+}
+
+/** What stands before the gateway may answer in its place, in its own words. */
+function bodyOf(status: number, text: string): JsonObject {
+  return status >= 500 && !text.startsWith('{') ? { text } : (JSON.parse(text) as JsonObject);
 }
 
 function readFrame(text: string): Frame {

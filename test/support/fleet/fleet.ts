@@ -1,6 +1,6 @@
 /**
  * Several built gateways on one store, behind a balancer that gives each request to the next of them. The store is the SQLite file of
- * the data directory, or the one that `TOLLBRIDGE_FLEET_STORE` locates (a section `store` of the configuration, as JSON).
+ * the data directory, unless the configuration names another.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,6 +13,8 @@ import { PROGRAM } from '../process/cli.ts';
 import { type Balancer, openBalancer } from './balancer.ts';
 
 export interface Replica {
+  /** The first number that no other one had when it was started. */
+  readonly slot: number;
   readonly url: string;
   readonly child: ChildProcess;
   /** What it wrote to standard error so far. */
@@ -33,7 +35,7 @@ export interface Fleet {
   stop(replica: Replica, signal?: NodeJS.Signals): Promise<number>;
   /** The URLs of all that were started and not forgotten. */
   known(): readonly string[];
-  /** It has ended by itself, or was ended. */
+  /** It has ended by itself, or was ended: it gets no more requests. */
   forget(replica: Replica): void;
   /** A key of a principal with these scopes. */
   key(name: string, kind?: 'person' | 'agent', scopes?: readonly string[]): Promise<string>;
@@ -42,8 +44,8 @@ export interface Fleet {
 
 export interface FleetOptions {
   readonly count?: number;
-  /** More of the configuration, once the directory is known. */
-  readonly config?: (dir: string) => object;
+  /** More of the configuration, once the directory is known, of the replica in this slot. */
+  readonly config?: (dir: string, slot: number) => object;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -56,23 +58,25 @@ export async function openFleet({
 }: FleetOptions = {}): Promise<Fleet> {
   const dir = mkdtempSync(join(tmpdir(), 'tb-fleet-'));
   const data = join(dir, 'data');
-  const file = join(dir, 'gateway.yaml');
+  const fileOf = (slot: number) => join(dir, slot === 0 ? 'gateway.yaml' : `gateway-${slot}.yaml`);
   const journal = join(dir, 'journal');
   mkdirSync(data, { mode: 0o700 });
   writeFileSync(journal, '');
-  const store = process.env.TOLLBRIDGE_FLEET_STORE;
-  // Clients name the balancer, whose port is not the one that is listened on.
-  const listen = { allowed_hosts: ['127.0.0.1'] };
-  writeFileSync(
-    file,
-    JSON.stringify({ demo: true, listen, ...(store && { store: JSON.parse(store) }), ...config(dir) }),
-  );
   const balancer = await openBalancer();
   let replicas: Replica[] = [];
   const balance = () => balancer.to(replicas.map(({ url }) => url));
 
+  function freeSlot(): number {
+    for (let slot = 0; ; slot += 1) if (!replicas.some((each) => each.slot === slot)) return slot;
+  }
+
   async function start(): Promise<Replica> {
     const { npm_command: _, ...inherited } = process.env;
+    const slot = freeSlot();
+    const file = fileOf(slot);
+    // Clients name the balancer, whose port is not the one that is listened on.
+    const listen = { allowed_hosts: ['127.0.0.1'] };
+    writeFileSync(file, JSON.stringify({ demo: true, listen, ...config(dir, slot) }));
     const command = ['--config', file, '--data', data, 'serve', '--port', '0', '--json', '--journal', journal, ...args];
     const child = spawn(process.execPath, [PROGRAM, ...command], {
       cwd: dir,
@@ -90,7 +94,7 @@ export async function openFleet({
       });
       ended.then(() => reject(new Error(`a replica did not start: ${said}`)));
     });
-    const replica = { url, child, ended, errors: () => said };
+    const replica = { slot, url, child, ended, errors: () => said };
     replicas = [...replicas, replica];
     balance();
     return replica;
@@ -109,7 +113,7 @@ export async function openFleet({
   const fleet: Fleet = {
     dir,
     data,
-    config: file,
+    config: fileOf(0),
     journal,
     balancer,
     get replicas() {
@@ -120,6 +124,7 @@ export async function openFleet({
     known: () => replicas.map(({ url }) => url),
     forget(replica) {
       replicas = replicas.filter((each) => each !== replica);
+      balance();
     },
     async key(name, kind = 'person', scopes = ['*', 'approvals:own']) {
       const { key } = await openApiKeys(data, systemClock).create({

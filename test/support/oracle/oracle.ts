@@ -11,7 +11,7 @@ import type { AskClosedPayload, AskOpenedPayload, DecidedPayload } from '../../.
 import type { JsonObject } from '../../../src/model/schema.ts';
 import { comparableText } from '../../../src/receipt/seal/canonical-json.ts';
 import { openKeyring } from '../../../src/receipt/seal/keys.ts';
-import { createSqliteStore } from '../../../src/store/sqlite/index.ts';
+import { openStore, type StoreLocation } from '../../../src/store/index.ts';
 import type { Contact } from './contacts.d.mts';
 
 export type { Contact } from './contacts.d.mts';
@@ -24,9 +24,10 @@ export async function checkActs(dataDir: string, contacts: readonly Contact[]): 
   return violations(events, contacts, (args) => keyring.signer().mac(comparableText(args)));
 }
 
-/** Events of a log that may be in use by another process. */
-export async function readEvents(dataDir: string, kinds?: readonly string[]): Promise<CoreEvent[]> {
-  const store = await createSqliteStore({ path: join(dataDir, 'log.db'), clock: systemClock, projector });
+/** Events of a log that may be in use by other processes: of a data directory, or wherever it is. */
+export async function readEvents(log: string | StoreLocation, kinds?: readonly string[]): Promise<CoreEvent[]> {
+  const location = typeof log === 'string' ? { path: join(log, 'log.db') } : log;
+  const store = await openStore(location, { clock: systemClock, projector });
   try {
     const found: CoreEvent[] = [];
     for await (const event of store.read({ stream: { of: 'all' }, ...(kinds && { kinds }) })) found.push(event);

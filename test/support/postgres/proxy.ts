@@ -16,7 +16,8 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-export async function startProxy(to: number): Promise<Proxy> {
+/** `to`: the port of the database, asked for with each connection where it can change. */
+export async function startProxy(to: number | (() => number)): Promise<Proxy> {
   const pairs = new Set<{ readonly client: Socket; readonly server: Socket }>();
   let held = false;
   let cut: { readonly matches: (bytes: Buffer) => boolean; readonly done: () => void } | undefined;
@@ -25,7 +26,7 @@ export async function startProxy(to: number): Promise<Proxy> {
     | undefined;
 
   const proxy = createServer((client) => {
-    const server = connect(to, '127.0.0.1');
+    const server = connect(typeof to === 'number' ? to : to(), '127.0.0.1');
     const pair = { client, server };
     pairs.add(pair);
     let detached = false;

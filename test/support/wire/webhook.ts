@@ -11,9 +11,11 @@ export interface Hook {
   /** What comes next; 200 when nothing is said. */
   readonly statuses: number[];
   until(count: number): Promise<void>;
+  close(): void;
 }
 
-export async function openHook(): Promise<Hook> {
+/** `lasting`: it is closed by whoever opened it, instead of with the test. */
+export async function openHook({ lasting = false } = {}): Promise<Hook> {
   const got: Hook['got'] = [];
   const statuses: number[] = [];
   const waiting = new Set<() => void>();
@@ -29,10 +31,11 @@ export async function openHook(): Promise<Hook> {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
+  const close = (): void => {
     server.closeAllConnections();
     server.close();
-  });
+  };
+  if (!lasting) onTestFinished(close);
   const { port } = server.address() as AddressInfo;
   const host = `127.0.0.1:${port}`;
   return {
@@ -40,6 +43,7 @@ export async function openHook(): Promise<Hook> {
     host,
     got,
     statuses,
+    close,
     async until(count) {
       while (got.length < count) {
         await new Promise<void>((resolve) => {

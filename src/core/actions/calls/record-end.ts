@@ -6,7 +6,8 @@ import { isTerminal } from '../../../model/words.ts';
 import type { Row, Unit } from '../../../ports/index.ts';
 import { newArtifact } from '../../commands/artifacts.ts';
 import { artifactEvents } from '../../events/log.ts';
-import { inTask, taskLocation } from '../../tasks/lifecycle.ts';
+import type { Run } from '../../events/rows.ts';
+import { inTask, readsOf, requireRunBy, taskLocation } from '../../tasks/lifecycle.ts';
 import { afterEnd, type EndedCall, endEvents, toolResult } from '../action-events.ts';
 import type { Acts, ActsDeps } from '../acts.ts';
 import { createMetering, UNMETERED } from '../charging.ts';
@@ -61,9 +62,10 @@ export function createEndRecorder(deps: ActsDeps): EndRecorder {
     const end = endEvents(task, call, result, output.value, log.clean);
     const received = call.paired ? [toolResult(task, call, result.status, result.error)] : [];
     await log.commit({
-      reads: [...(decision?.reads ?? [{ object: 'task', id: task.id }]), ...used.reads, ...(tainted?.reads ?? [])],
+      reads: [...(decision?.reads ?? readsOf(task.id)), ...used.reads, ...(tainted?.reads ?? [])],
       decide(now) {
         const current = now.get<Task & Row>('task', task.id);
+        if (current && !isTerminal(current.status)) requireRunBy(now.get<Run>('run', task.id), call.runBy);
         // Fails when the task has ended: a result without its decision is not recorded, and not answered.
         const decided = decision?.decide(now).events ?? [];
         const all = [...artifacts, ...end, ...(tainted?.events(now) ?? []), ...used.events(now)];

@@ -11,6 +11,7 @@ import { andThen, pauseMs } from '../wait.ts';
 import type { Writer } from '../writer.ts';
 import type { Batch, Batches } from './batch.ts';
 import { createCacheLifetime } from './cache-lifetime.ts';
+import { createTurnTaker } from './turns.ts';
 import { createDecider, createQueue, type Job, settle } from './units.ts';
 import { createWriteAhead } from './write-ahead.ts';
 
@@ -67,6 +68,11 @@ export function createCommits(deps: CommitsDeps): Commits {
       writeAhead.takeBackNext();
     },
   });
+  const turns = createTurnTaker(
+    database.turns,
+    () => queue.schedule(),
+    () => queue.length === 0 && !busy(),
+  );
   const decider = createDecider({ lookups, begins: memory.holdsForThisTurn });
   const writeAhead = createWriteAhead({
     database,
@@ -80,6 +86,7 @@ export function createCommits(deps: CommitsDeps): Commits {
     goOn,
     reachedDisk,
     sawAnotherWriter,
+    mayGoOn: turns.lasts,
   });
 
   const busy = () => writeAhead.away || working || writeAhead.loading;
@@ -88,6 +95,8 @@ export function createCommits(deps: CommitsDeps): Commits {
     // Both go on by themselves.
     if (working || writeAhead.loading) return;
     if (writeAhead.away) writeAhead.goAhead();
+    // Flushed again when it is our turn.
+    else if (queue.length > 0 && !turns.ours()) return;
     else if (crowded === 0 && ahead?.takes(queue.length)) {
       working = true;
       void writeAhead.handOver(ahead, (left) => {
@@ -100,7 +109,10 @@ export function createCommits(deps: CommitsDeps): Commits {
   function goOn(left: Job[]): void {
     queue.putBack(left);
     if (queue.length > 0) queue.schedule();
-    else if (!busy() && !queue.scheduled) for (const done of idle.splice(0)) done();
+    else if (!busy() && !queue.scheduled) {
+      turns.rest();
+      for (const done of idle.splice(0)) done();
+    }
   }
 
   /** Writes and answers; the jobs there was no time for, and those in `behind`, wait for the next batch. */
@@ -175,7 +187,8 @@ export function createCommits(deps: CommitsDeps): Commits {
 
   /** Over a network, decisions with the lock would keep it for as long as their rows travel. */
   function sawAnotherWriter(): void {
-    if (!lookups.remote) crowded = CROWDED;
+    turns.sawAnotherWriter();
+    if (!lookups.remote && !turns.held) crowded = CROWDED;
   }
 
   /** Another process holds the lock: retry shortly, up to the timeout, without blocking this process. */
@@ -207,7 +220,8 @@ export function createCommits(deps: CommitsDeps): Commits {
     forget: memory.forget,
     async close() {
       closed = true;
-      if (queue.scheduled || busy()) await new Promise<void>((done) => idle.push(done));
+      if (queue.length > 0 || queue.scheduled || busy()) await new Promise<void>((done) => idle.push(done));
+      turns.close();
       await ahead?.close();
     },
   };

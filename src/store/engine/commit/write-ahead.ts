@@ -43,6 +43,8 @@ export interface WriteAheadDeps {
   goOn(left: Job[]): void;
   reachedDisk(batch: Batch): void;
   sawAnotherWriter(): void;
+  /** False: it is another's turn to write, once what is under way is written. */
+  mayGoOn(): boolean;
 }
 
 /** Units that were decided without the write lock. */
@@ -93,7 +95,7 @@ export function createWriteAhead(deps: WriteAheadDeps): WriteAhead {
 
   function goAhead(on: Decided): void {
     // Another writer has committed. The batch being written will be refused or is already superseded: wait for its reply.
-    if (queue.length === 0 || database.version() !== on.version) return;
+    if (queue.length === 0 || database.version() !== on.version || !deps.mayGoOn()) return;
     try {
       const now = clock.now();
       next ??= {

@@ -60,7 +60,8 @@ export function clientConfig(target: Target): pg.ClientConfig {
   return {
     ...{ host, port, user, database, password: password ?? '', ssl, types: TYPES },
     ...{ keepAlive: true, keepAliveInitialDelayMillis: 10_000, connectionTimeoutMillis: CONNECT_MS },
-    application_name: 'tollbridge',
+    // All that is sent together is answered together: a statement and the end of its transaction take one round trip.
+    ...{ pipeline: true, application_name: 'tollbridge' },
   };
 }
 
@@ -88,8 +89,7 @@ export function createConnections(target: Target, location: PostgresLocation): C
   const { statementTimeoutMs = STATEMENT_MS, connections: max = DEFAULT_CONNECTIONS, directUrl } = location;
   const pool = new pg.Pool({
     ...clientConfig(target),
-    // All that is sent together is answered together: a statement and the end of its transaction take one round trip.
-    ...{ pipeline: true, max, idleTimeoutMillis: 30_000 },
+    ...{ max, idleTimeoutMillis: 30_000 },
     // Later than the server, so that it is the server that says what took too long.
     query_timeout: statementTimeoutMs + 2_000,
     // A pooler knows no such parameter: there the role's own setting holds.

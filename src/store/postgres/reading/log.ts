@@ -2,7 +2,8 @@
 import type { End } from '../../engine/database.ts';
 import type { Connections } from '../connection/connections.ts';
 import { filledIn } from '../schema/migrations.ts';
-import type { LockedState, LockedTransaction } from '../writing/writer.ts';
+import type { LockedState } from '../writing/locked-state.ts';
+import type { LockedTransaction } from '../writing/writer.ts';
 
 export interface Log {
   end(): Promise<End> | End;
@@ -11,7 +12,8 @@ export interface Log {
   body(position: number): Promise<string | undefined>;
 }
 
-export function createLog(connections: Connections, schema: string): Log {
+/** `inTurn`: what was read as a turn of ours began, if nobody has been heard of since. */
+export function createLog(connections: Connections, schema: string, inTurn: () => LockedState | undefined): Log {
   const END = filledIn('SELECT position, floor_at, resource, location, word FROM $S.state', schema);
   const LAST = filledIn('SELECT position FROM $S.state', schema);
   const FLOOR = filledIn('SELECT floor FROM $S.state', schema);
@@ -28,7 +30,8 @@ export function createLog(connections: Connections, schema: string): Log {
 
   return {
     async end() {
-      const state = locked();
+      // Only commits ask, and what they rest on is checked. Readers ask anew: others may have written without a turn.
+      const state = locked() ?? (connections.current() ? undefined : inTurn());
       if (state) return state.end;
       const [position, floorAt, resource, location, word] = (await connections.query(END))[0] as unknown as [
         number,
@@ -42,7 +45,7 @@ export function createLog(connections: Connections, schema: string): Log {
     last: async () => locked()?.end.position ?? ((await connections.query(LAST))[0]![0] as number),
     floor: async () => locked()?.floor ?? ((await connections.query(FLOOR))[0]![0] as number),
     async body(position) {
-      const state = locked();
+      const state = locked() ?? inTurn();
       if (state?.body !== undefined && state.end.position === position) return state.body;
       return (await connections.query(BODY, [position]))[0]?.[0] as string | undefined;
     },

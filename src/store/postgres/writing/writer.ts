@@ -5,11 +5,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WriteSet } from '../../engine/commit/write-set.ts';
-import type { Ahead, Database, End } from '../../engine/database.ts';
+import type { Ahead, Database } from '../../engine/database.ts';
 import type { Connection, Connections, Transaction } from '../connection/connections.ts';
 import type { Versions } from '../connection/versions.ts';
 import { isConnectionLoss, isRefusal, OutcomeUnknown } from '../errors.ts';
 import { filledIn } from '../schema/migrations.ts';
+import { type LockedState, type StateRow, stateOf } from './locked-state.ts';
 import { PARAMETERS, parametersOf } from './parameters.ts';
 
 export interface WriterDeps {
@@ -21,6 +22,7 @@ export interface WriterDeps {
   readonly writer: string;
   readonly lockTimeoutMs: number;
   readonly standby: boolean;
+  readonly turns: { readonly held: boolean };
   /** Called after each commit, so that other stores hear of it. */
   announce(generation: number): void;
 }
@@ -28,13 +30,6 @@ export interface Writer extends Pick<Database, 'commit' | 'transact'> {
   readonly ahead: Ahead;
 }
 
-/** The state as it is while this transaction holds the lock. */
-export interface LockedState {
-  readonly end: End;
-  readonly floor: number;
-  /** Of the last event, if it is kept. */
-  readonly body: string | undefined;
-}
 export interface LockedTransaction extends Transaction {
   readonly state: LockedState;
 }
@@ -42,18 +37,13 @@ export interface LockedTransaction extends Transaction {
 /** How long a store tries to find out whether a write was written. A restart of the database is over by then. */
 const RESOLVE_MS = 15_000;
 const PAUSE_MS = 50;
-/** After a batch came too late, others are writing too: then the lock is taken first, for this long. */
+/** After a batch came too late, others are writing too: then the lock is taken first, for this long, except in a turn of ours. */
 const CONTENDED_MS = 100;
 /** Writer, write, generation, lock timeout, standby. */
 const OWN_PARAMETERS = 5;
 
-type StateRow = [
-  ...[generation: number, writer: string, position: number, resource: number, location: number, word: number],
-  ...[floor: number, floorAt: string, body: string | null],
-];
-
 export function createWriter(deps: WriterDeps): Writer {
-  const { connections, versions, schema, name, writer, lockTimeoutMs, standby } = deps;
+  const { connections, versions, schema, name, writer, lockTimeoutMs, standby, turns } = deps;
   const placeholders = Array.from({ length: OWN_PARAMETERS + PARAMETERS }, (_, at) => `$${at + 1}`).join(', ');
   const WRITE = `SELECT ${filledIn('$S', schema)}.write_1(${placeholders})`;
   const COUNT = filledIn('SELECT $S.count_1($1, $2)', schema);
@@ -75,13 +65,13 @@ export function createWriter(deps: WriterDeps): Writer {
   /** Takes the lock. */
   async function begin(connection: Connection): Promise<LockedTransaction> {
     const [found] = await connection.batch(BEGIN);
-    const [generation, , position, resource, location, word, floor, floorAt, body] = found as unknown as StateRow;
-    versions.exact(generation);
+    const row = found as unknown as StateRow;
+    versions.exact(row[0]);
     return {
       query: connection.query,
       over: false,
       noticed: false,
-      state: { end: { position, floorAt, resource, location, word }, floor, body: body ?? undefined },
+      state: stateOf(row),
     };
   }
 
@@ -229,7 +219,7 @@ export function createWriter(deps: WriterDeps): Writer {
     transact: (work) => transactOnce(work) as never,
     ahead: {
       generation: versions.generation,
-      takes: () => performance.now() > contendedUntil,
+      takes: () => turns.held || performance.now() > contendedUntil,
       write: writeAhead,
       close: async () => {},
     },

@@ -1,0 +1,19 @@
+/** The state of the log as it is while nobody else may write. */
+import type { End } from '../../engine/database.ts';
+
+export interface LockedState {
+  readonly end: End;
+  readonly floor: number;
+  /** Of the last event, if it is kept. */
+  readonly body: string | undefined;
+}
+
+export type StateRow = [
+  ...[generation: number, writer: string, position: number, resource: number, location: number, word: number],
+  ...[floor: number, floorAt: string, body: string | null],
+];
+
+export function stateOf(row: StateRow): LockedState {
+  const [, , position, resource, location, word, floor, floorAt, body] = row;
+  return { end: { position, floorAt, resource, location, word }, floor, body: body ?? undefined };
+}
