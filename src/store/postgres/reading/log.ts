@@ -30,6 +30,7 @@ export function createLog(connections: Connections, schema: string): Log {
     async end() {
       const state = locked();
       if (state) return state.end;
+      // The columns of the statement.
       const [position, floorAt, resource, location, word] = (await connections.query(END))[0] as unknown as [
         number,
         string,

@@ -75,6 +75,7 @@ export function createWriter(deps: WriterDeps): Writer {
   /** Takes the lock. */
   async function begin(connection: Connection): Promise<LockedTransaction> {
     const [found] = await connection.batch(BEGIN);
+    // The columns of the statement.
     const [generation, , position, resource, location, word, floor, floorAt, body] = found as unknown as StateRow;
     versions.exact(generation);
     return {
