@@ -1,6 +1,6 @@
 /** Tools and results, from the wire's shape to ours and back. Pure. A call to a server is built only from the decided action. */
 
-import { effectOf, HINTS } from '../../mappings/mcp.ts';
+import { effectOf, HINTS, methodRow } from '../../mappings/mcp.ts';
 import type {
   Action,
   ActResult,
@@ -16,6 +16,7 @@ import { asText, isObject } from '../../src/index.ts';
 import type { UpstreamSettings } from './config.ts';
 import type { FrameOutcome } from './frames.ts';
 import { remoteIn } from './gateways.ts';
+import type { McpRequestContext } from './request-context.ts';
 
 export interface ToolOutput {
   readonly name: string;
@@ -141,6 +142,34 @@ export function toWireEnd({ event, payload }: CoreEvent): FrameOutcome[] {
   const result = { status, output, ...(error !== undefined && { error }), ...(code !== undefined && { code }) };
   return [toWireOutcome({ kind: 'done', result }, true)];
 }
+
+/** The params as received, with the decided tool and arguments. If those are unchanged, nothing is copied. */
+export function toCallParams(params: JsonObject, tool: string, args: JsonObject): JsonObject {
+  if (params.name === tool && params.arguments === args) return params;
+  const { arguments: said, ...rest } = params;
+  // Some servers take null for no arguments and some refuse it, which is theirs to say.
+  if ((said === undefined || said === null) && Object.keys(args).length === 0) return { ...params, name: tool };
+  return { ...rest, name: tool, arguments: args };
+}
+
+/** A request in no row of the table was decided without its `_meta`, which is restored here. */
+export function withMeta(
+  method: string,
+  params: JsonObject,
+  { params: { _meta } }: Pick<McpRequestContext, 'params'>,
+): JsonObject {
+  return methodRow(method) || _meta === undefined ? params : { ...params, _meta };
+}
+
+/** A result is text for a model: of a call that changes something, it does not say what. */
+export function withLoss(result: ToolResult, effect: Effect): ToolResult {
+  if (result.status !== 'ok' || result.remote || !CHANGING.has(effect)) return result;
+  return {
+    ...result,
+    loss: [{ aspect: 'effects', why: 'the result of the server does not say what the call changed' }],
+  };
+}
+const CHANGING: ReadonlySet<Effect> = new Set(['write', 'delete', 'send', 'publish', 'pay']);
 
 /** Whether the output is an MCP result; tools of other protocols return other shapes. */
 function isWireResult(output: Json): output is JsonObject {

@@ -52,4 +52,5 @@ const builders = {
   Optional: optional,
 };
 
+// The builders make plain objects; only their types say which values a schema stands for.
 export const Type = builders as unknown as Builders;

@@ -274,6 +274,7 @@ function nextReset(quota: Quota, now: string): string | null {
 /** The quota engine's own judgement, asked about one quota at the moment of the charge. */
 export const quotaRules: QuotaRules = {
   refuse(quota, cost, now) {
+    // The engine reads nothing else of an act.
     const decision = createQuotaEngine({ clock: { now: () => now } }).judge({
       quotas: [quota],
       cost,

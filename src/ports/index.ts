@@ -111,7 +111,7 @@ export type {
   ChainHead,
   ReceiptClaim,
   ReceiptIssuer,
-  Refusal,
+  RefusedCall,
   ReplayClaim,
   ReportedAct,
   SealedReceipt,

@@ -47,7 +47,7 @@ export interface Account {
    * Why this call should not have run. Undefined when it was allowed, and when no decision was made on it or on the same act under
    * another id. `reason`: the reported act, where the call is only about to be recorded.
    */
-  refusal(callId: string, reported?: ReportedAct): Refusal | undefined;
+  refusal(callId: string, reported?: ReportedAct): RefusedCall | undefined;
   /** `written`: the events of the commit that ends the task, as stored; the receipt commits to them too. */
   seal(claim: ReceiptClaim, head: ChainHead, written?: readonly CoreEvent[]): SealedReceipt;
 }
@@ -57,7 +57,7 @@ export interface ReportedAct {
   readonly input: Json;
 }
 
-export type Refusal = Pick<
+export type RefusedCall = Pick<
   AlarmPayload,
   'name' | 'state' | 'refused_call_id' | 'evidence' | 'rule_id' | 'ask_id' | 'engine' | 'code'
 >;

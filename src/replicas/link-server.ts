@@ -84,6 +84,7 @@ export async function openLinkServer({
       requestTimeout: 0,
       noDelay: true,
     },
+    // Node gives the listener the classes named above.
     receive as unknown as RequestListener<typeof GatewayRequest, typeof GatewayResponse>,
   );
   server.on('connection', (socket) => {

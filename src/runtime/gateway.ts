@@ -1,44 +1,37 @@
 /** A running gateway: the runtime with everything the configuration mounts, and its doors on one port. */
 
 import { randomBytes } from 'node:crypto';
-import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { adapters as everyAdapter } from '../../adapters/index.ts';
 import { openApiKeys } from '../auth/api-keys.ts';
-import { createAuthenticator } from '../auth/authenticate.ts';
 import { type ConsoleSessions, openConsoleSessions } from '../auth/console-sessions.ts';
-import { createFailedLogins, type FailedLoginNote, type FailedLogins } from '../auth/failed-logins.ts';
+import { createFailedLogins } from '../auth/failed-logins.ts';
 import { consoleDoor } from '../console/door.ts';
 import { systemClock } from '../core/clock.ts';
 import type { Recovered } from '../core/tasks/recovery.ts';
-import { createDemoAgent } from '../demo/agent.ts';
-import { createHandOver } from '../demo/hand-over.ts';
-import { createDemoTools } from '../demo/tools.ts';
 import { LINK_PATH, linkDoor } from '../inbox/door.ts';
 import { createLinks } from '../inbox/links.ts';
-import { countOpenQuestions, openWebhooks, type Recipient } from '../inbox/webhook.ts';
-import type { EventDraft } from '../model/events.ts';
-import { Fault } from '../model/faults.ts';
-
-import { isObject } from '../model/values/is-object.ts';
-import { VERSION } from '../model/version.ts';
-import type { Adapter, Authenticate, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
+import { countOpenQuestions, openWebhooks } from '../inbox/webhook.ts';
+import type { Adapter, Closable, Deps } from '../ports/index.ts';
 import { openDuty } from '../replicas/duty.ts';
 import { openReplicas, type Replicas } from '../replicas/replicas.ts';
 import { isLoopback } from '../transport/http/origin.ts';
 import { createHttpHost } from '../transport/http/server.ts';
 import { openWitnessDoor } from '../witness/door.ts';
-import { createHeadSender, type WitnessTarget } from '../witness/send.ts';
+import { createHeadSender } from '../witness/send.ts';
 import type { CoreRuntime } from './assemble.ts';
 import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
 import { consoleServices } from './console/console-services.ts';
-import { createRuntime, createSurroundings, type Prepared, type Services } from './create-runtime.ts';
+import { createRuntime, createSurroundings } from './create-runtime.ts';
 import { createLogger } from './logger.ts';
 import { upkeep } from './maintenance.ts';
-import { type Mounts, mountsOf } from './mounts/mounts.ts';
+import { mountsOf } from './mounts/mounts.ts';
 import { openProbes } from './probes.ts';
+import { linkSecret, recipientsOf, witnessesOf } from './serving/destinations.ts';
+import { noteFailedLogin, requireAuthOffLoopback } from './serving/logins.ts';
+import { exchangesTokens, prepared } from './serving/parts.ts';
 import { readTls, watchTls } from './tls-files.ts';
 
 export { adapters } from '../../adapters/index.ts';
@@ -227,84 +220,6 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   }
 }
 
-interface Brought {
-  readonly http: HttpHost;
-  readonly token: string | undefined;
-  readonly journal: string | undefined;
-  readonly failures: FailedLogins;
-  readonly sessions: ConsoleSessions;
-  readonly keyUsed: (id: string) => void;
-  readonly exchanges: () => boolean;
-  readonly hold: NonNullable<Deps['hold']>;
-}
-
-/** Whether a tool server is used with tokens that were exchanged for those of the callers. */
-function exchangesTokens({ tools }: Config): boolean {
-  return Object.values(tools).some((section) =>
-    Object.values(section).some((each) => isObject(each) && each.exchange !== undefined),
-  );
-}
-
-/** The parts a gateway adds to its runtime: a port, authentication, the built-in agents, and traces when configured. */
-async function prepared(
-  config: Config,
-  mounts: Mounts,
-  services: Services,
-  brought: Brought,
-): Promise<Prepared & { readonly doors: readonly FrontDoor[] }> {
-  const { http, token, journal, failures, sessions, exchanges, keyUsed, hold } = brought;
-  const traced = await tracing(config, services.deps.secret);
-  const deps: Deps = {
-    ...services.deps,
-    http: traced?.http(http) ?? http,
-    authenticate: createAuthenticator({
-      dataDir: config.dataDir,
-      clock: systemClock,
-      failures,
-      sessions,
-      keyUsed,
-      ...(token && { localToken: token }),
-      ...(config.oauth && { oauth: config.oauth, exchanges }),
-    }),
-    oauth: config.oauth !== undefined,
-    hold,
-    ...(traced && { inTrace: traced.inTrace }),
-  };
-  const handOver = createHandOver(() => services.bridge());
-  const demo = config.demo
-    ? {
-        agents: [createDemoAgent({ pause, handOver }), createDemoAgent({ pause, name: 'second' })],
-        tools: [createDemoTools(journal ? { journal: (line) => appendFileSync(journal, `${line}\n`) } : {})],
-      }
-    : { agents: [], tools: [] };
-  const doors = doorsOf(mounts, deps);
-  return {
-    deps,
-    doors,
-    backends: demo.agents,
-    tools: [...demo.tools, ...doors.flatMap(({ tools = [] }) => tools)],
-    instrument: traced && {
-      parts: ({ backends, tools, ...rest }) => ({
-        ...rest,
-        backends: backends.map(traced.backend),
-        tools: tools.map(traced.tools),
-      }),
-      bridge: traced.bridge,
-      close: () => traced.close(),
-    },
-  };
-}
-
-/** Each door authenticates as itself, because a credential may be limited to some doors. */
-function doorsOf({ doors }: Mounts, deps: Deps): readonly FrontDoor[] {
-  return doors
-    .filter(({ shut }) => !shut)
-    .map(({ name, open }) => {
-      const authenticate: Authenticate = (bearer, from) => deps.authenticate(bearer, { ...from, door: name });
-      return open({ ...deps, authenticate });
-    });
-}
-
 /** The code is behind the `#`: browsers do not send that part, so no proxy and no log sees it. */
 export async function consoleLink(url: string, sessions: Pick<ConsoleSessions, 'createCode'>): Promise<string> {
   return `${url}/sign-in#${await sessions.createCode()}`;
@@ -312,79 +227,5 @@ export async function consoleLink(url: string, sessions: Pick<ConsoleSessions, '
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal });
 
-/** Recipients of approval webhooks, each with its key; a missing key stops the start, not the question. */
-async function recipientsOf(
-  { webhooks }: Config,
-  secret: Deps['secret'],
-  linkTo: ((name: string, askId: string) => string) | undefined,
-) {
-  return await Promise.all(
-    Object.entries(webhooks).map(async ([name, { url, secret: key, links }]): Promise<Recipient> => {
-      const link = links && linkTo ? (askId: string) => linkTo(name, askId) : undefined;
-      return { name, url, key: await secret(key), link };
-    }),
-  );
-}
-
-/**
- * Witnesses that keep heads of the log; a missing key stops the start. A file is relative to the process's working
- * directory.
- */
-async function witnessesOf({ witness }: Config, secret: Deps['secret']): Promise<readonly WitnessTarget[]> {
-  return await Promise.all(
-    Object.entries(witness).map(async ([name, where]): Promise<WitnessTarget> => {
-      if ('file' in where) return { name, file: where.file };
-      return { name, url: where.url, ...(where.secret && { token: await secret(where.secret) }) };
-    }),
-  );
-}
-
-/** Processes that share a data directory share its keys; others are given a secret. */
-async function linkSecret(
-  { replicas }: Config,
-  secret: Deps['secret'],
-  { signer }: CoreRuntime['keyring'],
-): Promise<string> {
-  return replicas.secret === undefined ? signer().mac('internal link') : await secret(replicas.secret);
-}
-
 /** One that lists tools, and one for each of a few clients. */
 const PROGRAMS_PER_SERVER = 4;
-
-const NO_EXPORTER =
-  'telemetry.traces needs packages that are not here: npm install @opentelemetry/exporter-trace-otlp-http @opentelemetry/resources @opentelemetry/sdk-trace';
-
-/** The telemetry SDK is 25 MB: it is installed by those who configure a collector, and loaded only then. */
-async function tracing({ traces }: Config, secret: Deps['secret']) {
-  if (!traces) return undefined;
-  const { openTelemetry } = await import('../telemetry/otlp.ts').catch((cause: unknown) => {
-    throw new Fault('invalid_request', NO_EXPORTER, { cause });
-  });
-  const headers: Record<string, string> = {};
-  for (const [name, from] of Object.entries(traces.headers ?? {})) headers[name] = await secret(from);
-  const { endpoint, service_name } = traces;
-  return openTelemetry({ endpoint, headers, version: VERSION, ...(service_name && { serviceName: service_name }) });
-}
-
-/**
- * A token that was printed on this machine proves nothing to a caller on another; such callers need credentials of
- * their own.
- */
-async function requireAuthOffLoopback({ host, dataDir, oauth }: Config): Promise<void> {
-  if (oauth) return;
-  const keys = await openApiKeys(dataDir, systemClock).list();
-  if (keys.some(({ state }) => state === 'active')) return;
-  throw new Fault(
-    'permission_denied',
-    `${host} can be reached by others and there is no way to tell who they are: make a key with "tollbridge keys create NAME --scope ...", or configure auth.oauth, or listen on 127.0.0.1`,
-  );
-}
-
-async function noteFailedLogin(log: CoreRuntime['log'], { doors, ...failed }: FailedLoginNote): Promise<void> {
-  const event: EventDraft = {
-    event: 'vendor.tollbridge.login_failed',
-    resource: { object: 'door', id: doors[0] ?? 'unknown' },
-    payload: { doors, ...failed },
-  };
-  await log.commit({ decide: () => ({ events: [event] }) });
-}

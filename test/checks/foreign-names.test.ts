@@ -24,7 +24,7 @@ const EXCEPTIONS: readonly Exception[] = [
   ...may(OURS, 'src/core/replay/marks.ts', 'payload[object]'),
   ...may(OWN_NAMES, 'src/core/actions/gate.ts', 'action[name as keyof Action]', 'action[member]'),
   ...may(OWN_NAMES, 'src/core/events/log.ts', 'slim[name]'),
-  ...may(SETTING, 'src/runtime/gateway.ts', 'headers[name]'),
+  ...may(SETTING, 'src/runtime/serving/parts.ts', 'headers[name]'),
   ...may(OWN_NAMES, 'src/model/type.ts', 'properties[name]'),
   ...may(CHECKED, 'src/model/words.ts', 'TASK_TRANSITIONS[from as TaskState]'),
   ...may(NUMBER, 'src/core/tools/visibility.ts', 'verdicts[at]'),

@@ -3,7 +3,7 @@
  * Once by all three together, and by another one when the one that did it is killed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Loose } from '../matrix/gateway.ts';
+import type { Loose } from '../matrix/gateway-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Fleet, openFleet } from '../support/fleet/fleet.ts';
 import { exchange } from '../support/mcp/wire-client.ts';

@@ -1,7 +1,8 @@
 /** What stands behind a gateway in the live matrix, and the processes it takes. */
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
-import { type Gateway, overAt, PROCESSES, startGateway } from './gateway.ts';
+import { PROCESSES, startGateway } from './gateway.ts';
+import { type Gateway, overAt } from './gateway-client.ts';
 
 export const BACKENDS = ['demo', 'acp', 'a2a', 'harn', 'runs', 'mcp', 'ahp'] as const;
 export type Backend = (typeof BACKENDS)[number];
@@ -44,21 +45,21 @@ const PEOPLE_ONLY = [
   { id: 'all', then: 'allow' },
   { id: 'asked', when: { tool: ['send_mail', 'demo'] }, then: 'ask', expires: '24h' },
 ];
-const DOORS = {
+export const DOORS = {
   acp: { on_disconnect: 'continue' },
   runs: { unanswered: 'replan', stream: { linger_ms: 1 } },
   ahp: { honours: ['modify'], effects: EFFECTS, settle_ms: 0 },
 };
 const TIMEOUTS = { poll_ms: 100, silence_ms: 10_000, cancel_ms: 10_000 };
 
-function slowMail(dir: string, name: string): object {
-  const command = [NODE, join(PROCESSES, 'notes-server.mjs'), join(dir, name, 'journal'), 'slow'];
+export function slowMail(journal: string): object {
+  const command = [NODE, join(PROCESSES, 'notes-server.mjs'), journal, 'slow'];
   return { slow: { mcp: { command, trusted: true } } };
 }
 
 /** A gateway with the demo agent and the demo tools, and the mail that takes a minute. */
 function demoGateway(dir: string, name: string, rules: readonly object[], more: object = {}, env = {}) {
-  const config = { demo: true, doors: DOORS, tools: slowMail(dir, name), ...more };
+  const config = { demo: true, doors: DOORS, tools: slowMail(join(dir, name, 'journal')), ...more };
   return startGateway({ name, dir, config, rules, env });
 }
 

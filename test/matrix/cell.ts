@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import type { Setup } from './backends.ts';
 import type { Work } from './doors/door.ts';
 import { DOOR_CLIENTS, type Door } from './doors/index.ts';
-import { type Gateway, type Loose, overAt } from './gateway.ts';
+import { type Gateway, type Loose, overAt } from './gateway-client.ts';
 import { accountOf } from './stories.ts';
 
 export interface Account {

@@ -1,50 +1,15 @@
 /** A gateway of the live matrix: the built program in a process of its own, its rules as a file that is written anew for each story. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openApiKeys } from '../../src/auth/api-keys.ts';
 import { systemClock } from '../../src/core/clock.ts';
-import { isTerminal } from '../../src/model/words.ts';
-import { eventually } from '../support/eventually.ts';
-import { readEvents } from '../support/oracle/oracle.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
-export type Loose = any;
+import { clientOf, type Gateway, writeRules } from './gateway-client.ts';
 
 export const PROGRAM = fileURLToPath(new URL('../../dist/src/main.js', import.meta.url));
 export const PROCESSES = fileURLToPath(new URL('./processes/', import.meta.url));
-export const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
-
-export interface Gateway {
-  readonly name: string;
-  readonly dir: string;
-  readonly url: string;
-  /** The key of the person at its doors. */
-  readonly token: string;
-  /** The key of an agent outside. */
-  readonly agentToken: string;
-  /** The person's key, as the runs API takes it. */
-  readonly pair: string;
-  readonly data: string;
-  readonly config: string;
-  readonly env: Readonly<Record<string, string>>;
-  /** Its agents are the demo's and its tools are not. */
-  readonly withoutDemoTools: boolean;
-  /** Effects since the last time, one line each. */
-  effects(): readonly string[];
-  /** Everything that the tools have written since the last `effects`. */
-  journal(): string;
-  /** From now on it decides by these; resolves when it does. */
-  rules(rules: readonly object[]): Promise<void>;
-  get(path: string): Promise<Loose>;
-  post(path: string, body: object): Promise<Loose>;
-  /** All pages of a list. */
-  list(path: string): Promise<Loose[]>;
-  stop(): Promise<void>;
-}
 
 export interface GatewayRequest {
   readonly name: string;
@@ -64,21 +29,12 @@ export async function startGateway(request: GatewayRequest): Promise<Gateway> {
   const { name, env = {}, withoutDemoTools = false } = request;
   const dir = join(request.dir, name);
   mkdirSync(dir, { recursive: true });
-  const [data, config, rulesFile, journal] = ['data', 'gateway.yaml', 'rules.yaml', 'journal'].map((file) =>
-    join(dir, file),
-  ) as [string, string, string, string];
-  let version = 0;
-  const writeRules = (rules: readonly object[]): string => {
-    version += 1;
-    // Every set of rules is another one, so that the log says when it counts.
-    const mark = { id: `version-${version}`, when: { tool: `no-tool-${version}` }, then: 'allow' };
-    const text = `${JSON.stringify([...rules, mark])}\n`;
-    writeFileSync(`${rulesFile}.new`, text);
-    renameSync(`${rulesFile}.new`, rulesFile);
-    return text;
-  };
-  writeRules(request.rules);
-  writeFileSync(config, JSON.stringify({ ...request.config, policies: [rulesFile] }));
+  const [data, config, journal] = ['data', 'gateway.yaml', 'journal'].map((file) => join(dir, file)) as [
+    string,
+    string,
+    string,
+  ];
+  writeFileSync(config, JSON.stringify({ ...request.config, policies: [writeRules(dir, request.rules)] }));
   appendFileSync(journal, '');
   const command = withoutDemoTools
     ? [join(PROCESSES, 'tools-gateway.mjs'), config, data]
@@ -111,65 +67,8 @@ export async function startGateway(request: GatewayRequest): Promise<Gateway> {
   const { key: token } = await openApiKeys(data, systemClock).create({ name: 'ana', actor });
   const agent = { id: 'teller', kind: 'agent' as const, scopes: ['*'] };
   const { key: agentToken } = await openApiKeys(data, systemClock).create({ name: 'teller', actor: agent });
-  const headers = { authorization: `Bearer ${token}`, ...VERSION };
-  let read = 0;
-
-  async function call(path: string, init: RequestInit = {}): Promise<Loose> {
-    const answer = await fetch(`${url}${path}`, {
-      ...init,
-      headers: { ...headers, ...(init.body ? { 'content-type': 'application/json' } : {}) },
-      signal: AbortSignal.timeout(20_000),
-    });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(`${name}: ${path} was answered with ${answer.status}: ${text.slice(0, 300)}`);
-    return answer.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) : text;
-  }
-
-  async function list(path: string): Promise<Loose[]> {
-    const found: Loose[] = [];
-    for (let cursor: string | null = ''; cursor !== null; ) {
-      const page: Loose = await call(
-        `${path}${path.includes('?') ? '&' : '?'}limit=100${cursor && `&cursor=${cursor}`}`,
-      );
-      found.push(...page.data);
-      cursor = page.page?.has_more ? page.page.next_cursor : null;
-    }
-    return found;
-  }
-
-  const loaded = async () => (await readEvents(data, ['vendor.tollbridge.policy_loaded'])).length;
-
-  return {
-    name,
-    dir,
-    url,
-    token,
-    agentToken,
-    pair: token.replace(/^(tbk_[0-9a-f]+)_/, '$1:'),
-    data,
-    config,
-    env,
-    withoutDemoTools,
-    journal: () => readFileSync(journal, 'utf8').slice(read),
-    effects() {
-      const fresh = readFileSync(journal, 'utf8');
-      const lines = fresh.slice(read).split('\n');
-      read = fresh.length;
-      return lines.filter((line) => line !== '' && !line.startsWith('begun '));
-    },
-    async rules(rules) {
-      const before = await loaded();
-      writeRules(rules);
-      const later = async () => {
-        // Opening the log costs more than waiting for a moment.
-        await pause(150);
-        return (await loaded()) > before;
-      };
-      await eventually(later, `${name} to decide by new rules`, { timeoutMs: 60_000 });
-    },
-    get: (path) => call(path),
-    post: (path, body) => call(path, { method: 'POST', body: JSON.stringify(body) }),
-    list,
+  const address = {
+    ...{ name, dir, url, token, agentToken, data, config, env, withoutDemoTools },
     async stop() {
       child.kill('SIGTERM');
       const late = setTimeout(() => child.kill('SIGKILL'), 10_000);
@@ -177,13 +76,5 @@ export async function startGateway(request: GatewayRequest): Promise<Gateway> {
       clearTimeout(late);
     },
   };
-}
-
-/** The state in which a task has ended, once it has. */
-export async function overAt(near: Gateway, id: string): Promise<string> {
-  const look = async () => {
-    const { status } = await near.get(`/v1/tasks/${id}`);
-    return isTerminal(status) ? String(status) : undefined;
-  };
-  return await eventually(look, `${id} to be over`, { timeoutMs: 60_000 });
+  return clientOf(address, journal);
 }

@@ -128,6 +128,7 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
       agent,
       version,
       gateway,
+      // Plain data of ours.
       reader: reader as unknown as Json,
       ...sealed,
       ...(cursor && { cursor }),

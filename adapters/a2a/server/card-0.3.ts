@@ -15,6 +15,7 @@ type Interface = {
 export function toLegacyCard(wire: JsonObject): JsonObject {
   const { securityRequirements: _required, ...rest } = wire;
   const { extendedAgentCard } = wire.capabilities as { extendedAgentCard?: boolean };
+  // A card of ours.
   const older = (wire.supportedInterfaces as unknown as Interface[]).filter(
     ({ protocolVersion }) => protocolVersion === PROTOCOL,
   );

@@ -11,6 +11,7 @@ interface Definition extends JsonObject {
   readonly 'x-side'?: string;
 }
 
+/** A cache: one for each method of the protocol, which are known. */
 const validators = new Map<string, ValidateFunction | undefined>();
 let published: { readonly ajv: Ajv2020; readonly names: ReadonlyMap<string, string> } | undefined;
 

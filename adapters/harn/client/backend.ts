@@ -2,9 +2,8 @@
  * A remote Harness as an agent. The backend submits a task to it, follows it to its end, relays questions and answers, steers
  * it and cancels it. The remote acted elsewhere, so its account of its acts is recorded as its claim.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { AgentBackend, JsonObject, Run } from '../../../src/index.ts';
-import { Refusal, segment } from '../../../src/transport/outbound/remote.ts';
+import { RemoteRefusal, segment } from '../../../src/transport/outbound/remote.ts';
 import { taskTrace } from '../../../src/transport/outbound/trace-context.ts';
 import { type BackendDeps, backendSettingsOf, type HarnBackendConfig } from './config.ts';
 import { type FollowContext, follow } from './follow.ts';
@@ -19,7 +18,7 @@ export function harnBackend(config: HarnBackendConfig, deps: BackendDeps): Agent
     requestMs: settings.requestMs,
     token: async () => (settings.secret ? await deps.secret(settings.secret) : undefined),
   });
-  const submitter = createSubmitter({ remote, settings, log: deps.log, pause });
+  const submitter = createSubmitter({ remote, settings, log: deps.log });
   /** The remote's description of itself; filled in once it was asked. */
   const about: { catalog?: JsonObject } = {};
 
@@ -44,7 +43,6 @@ export function harnBackend(config: HarnBackendConfig, deps: BackendDeps): Agent
         work,
         sink,
         signal,
-        pause,
       };
       const submitted = submitter.give(work, signal);
       submitted.then(learn).catch(() => {});
@@ -86,11 +84,7 @@ async function sendMessage(
       ...key,
     });
   } catch (cause) {
-    if (!(cause instanceof Refusal && cause.status === 400 && task.session_id)) throw cause;
+    if (!(cause instanceof RemoteRefusal && cause.status === 400 && task.session_id)) throw cause;
     await remote.call('POST', `/v1/sessions/${segment(task.session_id)}/messages`, { body: { message }, ...key });
   }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch(() => {});
 }

@@ -26,19 +26,18 @@ export interface FollowContext {
   readonly work: Work;
   readonly sink: Sink;
   readonly signal: AbortSignal;
-  pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
 const LOST = 'some events of the remote were no longer kept when we came for them';
 
 export async function follow(context: FollowContext, submitted: RemoteTask): Promise<End> {
-  const { settings, remote, deps, work, signal, pause } = context;
+  const { settings, remote, deps, work, signal } = context;
   const carried = createCarried(context.sink);
   const { sink } = carried;
   const reference = await work.reference?.('harn');
   const over = new AbortController();
   const reader = createUpdateReader(work.task);
-  const watch = createWatch({ remote, taskId: submitted.id, pollMs: settings.pollMs, idleMs: settings.idleMs, pause });
+  const watch = createWatch({ remote, taskId: submitted.id, pollMs: settings.pollMs, idleMs: settings.idleMs });
   const questions = createQuestions({
     remote,
     sink,
@@ -47,7 +46,6 @@ export async function follow(context: FollowContext, submitted: RemoteTask): Pro
     log: deps.log,
     clock: deps.clock,
     signal: anySignal([signal, over.signal]),
-    pause,
   });
   let reached = performance.now();
   const wonder = createWonder(sink, settings.silenceMs);

@@ -4,7 +4,12 @@
  */
 import { RECEIPT_JSON, VERSION_HEADER } from '../../../mappings/harn.ts';
 import { Fault, type JsonObject } from '../../../src/index.ts';
-import { createRemote, Refusal, type Remote, type RemoteOptions } from '../../../src/transport/outbound/remote.ts';
+import {
+  createRemote,
+  type Remote,
+  type RemoteOptions,
+  RemoteRefusal,
+} from '../../../src/transport/outbound/remote.ts';
 import type { TraceMembers } from '../../../src/transport/outbound/trace-context.ts';
 import { DEFAULT, newestCommon, REVISIONS, type Revision, revisionNamed, VERSIONS } from '../revisions/revisions.ts';
 
@@ -103,7 +108,7 @@ function pathOf(path: string): string {
 }
 
 function isOtherVersion(cause: unknown): boolean {
-  return cause instanceof Refusal && cause.status === 426;
+  return cause instanceof RemoteRefusal && cause.status === 426;
 }
 
 function refusal(body: unknown): { readonly code: string; readonly message: string } {

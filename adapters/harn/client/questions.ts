@@ -14,7 +14,7 @@ import {
   type ProposedAction,
   type Sink,
 } from '../../../src/index.ts';
-import { isPassing, Refusal, type Remote, segment } from '../../../src/transport/outbound/remote.ts';
+import { isPassing, pause, type Remote, RemoteRefusal, segment } from '../../../src/transport/outbound/remote.ts';
 import type { UpdateReader } from './translate.ts';
 import { readList } from './watch.ts';
 
@@ -26,7 +26,6 @@ export interface QuestionsDeps {
   readonly log: Logger;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
 export interface Questions {
@@ -71,7 +70,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
         return typeof request?.id === 'string' && (request.status ?? 'pending') === 'pending' ? [request] : [];
       });
     } catch (cause) {
-      if (!(cause instanceof Refusal) || isPassing(cause)) throw cause;
+      if (!(cause instanceof RemoteRefusal) || isPassing(cause)) throw cause;
       listed = false;
       return undefined;
     }
@@ -153,7 +152,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       } catch (cause) {
         if (cause instanceof Fault && (cause.kind === 'conflict' || cause.kind === 'not_found')) return false;
         if (!isPassing(cause) || tries >= ANSWER_TRIES) throw cause;
-        await deps.pause(wait, signal);
+        await pause(wait, signal);
       }
     }
   }

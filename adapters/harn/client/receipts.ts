@@ -1,7 +1,7 @@
 /** A remote's receipt, checked the moment it arrives: shape, hash, signature, and that it is about the task we gave. */
 import { asText, type JsonObject, type Receipt, verifyReceipt } from '../../../src/index.ts';
 import { type Contents, contentsOf } from '../../../src/transport/outbound/carried.ts';
-import { Refusal, type Remote, segment } from '../../../src/transport/outbound/remote.ts';
+import { type Remote, RemoteRefusal, segment } from '../../../src/transport/outbound/remote.ts';
 import type { RemoteReceipt } from '../../../src/transport/outbound/remote-work.ts';
 import type { RemoteTask } from './translate.ts';
 import { readList } from './watch.ts';
@@ -82,7 +82,7 @@ async function unlessAbsent<T>(call: Promise<T>): Promise<T | undefined> {
   try {
     return await call;
   } catch (cause) {
-    if (cause instanceof Refusal && cause.status < 500 && cause.status !== 429) return undefined;
+    if (cause instanceof RemoteRefusal && cause.status < 500 && cause.status !== 429) return undefined;
     throw cause;
   }
 }

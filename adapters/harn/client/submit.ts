@@ -4,7 +4,7 @@
  */
 import { Fault, type JsonObject, type Logger, type SessionInputsView, type Work } from '../../../src/index.ts';
 import { isLoopbackName } from '../../../src/transport/http/origin.ts';
-import { isPassing, Refusal, segment } from '../../../src/transport/outbound/remote.ts';
+import { isPassing, persist, RemoteRefusal, segment } from '../../../src/transport/outbound/remote.ts';
 import { taskTrace } from '../../../src/transport/outbound/trace-context.ts';
 import type { BackendSettings } from './config.ts';
 import type { HarnRemote } from './http.ts';
@@ -15,7 +15,6 @@ export interface GiverDeps {
   readonly remote: HarnRemote;
   readonly settings: BackendSettings;
   readonly log: Logger;
-  pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
 export interface Submitter {
@@ -26,19 +25,20 @@ export interface Submitter {
   release(sessionId: string): void;
 }
 
-const TRIES = 6;
 const MOST_HISTORY = 200;
 
-export function createSubmitter({ remote: shared, settings, log, pause }: GiverDeps): Submitter {
+export function createSubmitter({ remote: shared, settings, log }: GiverDeps): Submitter {
   const sessions = new Map<string, string>();
   let discovered: Promise<boolean> | undefined;
   /** Whether a request with a key is done only once. Others are never sent twice when in doubt. */
   let keys = true;
 
+  const kept = <T>(request: () => Promise<T>, signal: AbortSignal) => persist(request, signal, settings.silenceMs);
+
   function through(remote: HarnRemote): Submitter['give'] {
     /** True for a server that implements the protocol; some implement a dialect of it and ignore idempotency keys. */
     async function discover(signal: AbortSignal): Promise<boolean> {
-      const { object } = (await persist(() => remote.discover(signal), signal)) ?? {};
+      const { object } = (await kept(() => remote.discover(signal), signal)) ?? {};
       if (object !== 'protocol_discovery') {
         log.warn({ remote: remote.base.origin, object }, 'the remote speaks a dialect: it keeps no idempotency keys');
         return false;
@@ -46,38 +46,23 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
       return true;
     }
 
-    /** Retries while that may help; only for requests that may be sent twice. */
-    async function persist<T>(request: () => Promise<T>, signal: AbortSignal): Promise<T> {
-      const began = performance.now();
-      for (let tries = 1, wait = 250; ; tries += 1, wait *= 2) {
-        try {
-          return await request();
-        } catch (cause) {
-          const enough = tries >= TRIES || performance.now() - began > settings.silenceMs;
-          if (signal.aborted || !isPassing(cause) || enough) throw cause;
-          const asked = cause instanceof Refusal ? cause.retryAfterMs : undefined;
-          await pause(Math.min(asked ?? wait, 10_000), signal);
-        }
-      }
-    }
-
     /** Not aborted by the signal: the request may have arrived, and then its answer is needed to cancel the task. */
     async function make<T>(path: string, body: object, key: string, signal: AbortSignal): Promise<T> {
       const request = () => remote.call<T>('POST', path, { body, key });
-      return keys && remote.keyed('POST', path) ? await persist(request, signal) : await request();
+      return keys && remote.keyed('POST', path) ? await kept(request, signal) : await request();
     }
 
     async function workspace(signal: AbortSignal): Promise<string | undefined> {
       if (settings.workspaceId) return settings.workspaceId;
       try {
-        const list = await persist(() => remote.call<unknown>('GET', '/v1/workspaces?limit=1', { signal }), signal);
+        const list = await kept(() => remote.call<unknown>('GET', '/v1/workspaces?limit=1', { signal }), signal);
         const [first] = readList(list).data as { id?: string }[];
         if (first?.id) return first.id;
         const body = { name: 'tollbridge', root: 'tollbridge://remote' };
         return (await make<{ id: string }>('/v1/workspaces', body, 'tollbridge-workspace', signal)).id;
       } catch (cause) {
         // Not every server has workspaces; one that requires them will refuse the next request.
-        if (cause instanceof Refusal && !isPassing(cause)) return undefined;
+        if (cause instanceof RemoteRefusal && !isPassing(cause)) return undefined;
         throw cause;
       }
     }
@@ -109,7 +94,7 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
     /** The session with our label. Looked up only where an idempotency key would not find it. */
     async function standing(work: Work, signal: AbortSignal): Promise<string | undefined> {
       if (!keys || remote.keyed('POST', '/v1/sessions')) return undefined;
-      const list = await persist(() => remote.call<unknown>('GET', '/v1/sessions?limit=200', { signal }), signal);
+      const list = await kept(() => remote.call<unknown>('GET', '/v1/sessions?limit=200', { signal }), signal);
       const found = (readList(list).data as { id?: unknown; metadata?: JsonObject }[]).find(({ metadata }) => {
         const { session_id } = (metadata?.tollbridge ?? {}) as JsonObject;
         return session_id === work.session.id;
@@ -119,7 +104,7 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
 
     /** Sends the messages from before the remote was involved. Each has a key of its own, so that none is sent twice. */
     async function sendHistory(work: Work, sessionId: string, signal: AbortSignal): Promise<void> {
-      const list = await persist(
+      const list = await kept(
         () => remote.call<unknown>('GET', `/v1/sessions/${segment(sessionId)}/messages?limit=1`, { signal }),
         signal,
       );
@@ -152,7 +137,7 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
     /** The task that carries our name, if the remote has it. */
     async function find(work: Work, sessionId: string, signal: AbortSignal): Promise<RemoteTask | undefined> {
       const path = `/v1/tasks?limit=200&session_id=${sessionId}`;
-      const { data } = readList(await persist(() => remote.call<unknown>('GET', path, { signal }), signal));
+      const { data } = readList(await kept(() => remote.call<unknown>('GET', path, { signal }), signal));
       return (data as RemoteTask[]).find((task) => {
         const { task_id, caller } = (task.metadata?.tollbridge ?? {}) as JsonObject & { caller?: JsonObject };
         return (caller?.task_id ?? task_id) === work.task.id;
@@ -211,7 +196,7 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
       await shared.call('POST', operation.path.replace('{session_id}', segment(remoteSession)), { body });
     } catch (cause) {
       // The remote's words may repeat the request; only its status is passed on.
-      const status = cause instanceof Refusal ? `: status ${cause.status}` : '';
+      const status = cause instanceof RemoteRefusal ? `: status ${cause.status}` : '';
       throw new Fault('upstream_unavailable', `the remote ${settings.name} did not take the private inputs${status}`);
     }
   }
@@ -227,5 +212,5 @@ export function createSubmitter({ remote: shared, settings, log, pause }: GiverD
 }
 
 function isReused(cause: unknown): boolean {
-  return cause instanceof Refusal && cause.code === 'idempotency_key_reused';
+  return cause instanceof RemoteRefusal && cause.code === 'idempotency_key_reused';
 }

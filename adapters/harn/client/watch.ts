@@ -1,12 +1,8 @@
-/**
- * A remote task as a sequence of signs: its events, each once and in order, and silences after which the task should be read.
- * Streams where possible, polls otherwise, and resumes from its cursor after any failure.
- */
-import { anySignal, Fault, type JsonObject } from '../../../src/index.ts';
-import { parseJsonText } from '../../../src/transport/http/body.ts';
-import { isPassing, Refusal, type Remote, segment } from '../../../src/transport/outbound/remote.ts';
-import { readSse } from '../../../src/transport/sse/read.ts';
-import { createSilenceDetector, within, withPauses } from '../../../src/transport/sse/silence.ts';
+/** A remote task as a sequence of signs: its events, each once and in order, and silences after which the task should be read. */
+import { Fault, type JsonObject } from '../../../src/index.ts';
+import { type FollowOptions, followRemote, type Sign } from '../../../src/transport/outbound/follow-remote.ts';
+import { type Remote, segment } from '../../../src/transport/outbound/remote.ts';
+import type { SseMessage } from '../../../src/transport/sse/read.ts';
 
 /** An event as a remote may send it: only the name is certain. */
 export interface RemoteEvent {
@@ -20,43 +16,20 @@ export interface RemoteEvent {
   readonly replayed?: boolean;
 }
 
-export type Sign =
-  | { readonly kind: 'event'; readonly event: RemoteEvent }
-  /** No event came for a while, or the stream ended: the task itself has to be read. */
-  | { readonly kind: 'quiet' }
-  /** It cannot be reached now; it is tried again. */
-  | { readonly kind: 'unreachable'; readonly cause: unknown }
-  /** Some events are no longer to be had. */
-  | { readonly kind: 'lost' };
-
-export interface WatchOptions {
-  readonly remote: Remote;
+export interface WatchOptions extends FollowOptions {
   readonly taskId: string;
-  readonly pollMs: number;
-  readonly idleMs: number;
-  pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-const FIRST_WAIT_MS = 250;
-const LONGEST_WAIT_MS = 10_000;
-/** Refusals of the stream before polling replaces it. */
-const STREAM_TRIES = 3;
-
 export interface Watch {
-  signs(signal: AbortSignal): AsyncIterable<Sign>;
+  signs(signal: AbortSignal): AsyncIterable<Sign<RemoteEvent>>;
   /** The events since the last sign, requested once. */
   rest(): AsyncIterable<RemoteEvent>;
 }
 
 export function createWatch(options: WatchOptions): Watch {
-  const { remote, taskId, pollMs, pause } = options;
+  const { remote, taskId } = options;
   const seen = new Set<string>();
   let cursor: string | undefined;
-  let wait = FIRST_WAIT_MS;
-  let refusals = 0;
-  let delivered = false;
-  /** The documented path, and the one that some servers have instead. */
-  const paths = [`/v1/tasks/${segment(taskId)}/stream`, `/v1/tasks/${segment(taskId)}/events/stream`];
 
   /** Undefined when it was seen before: a server may restart its stream from the beginning. */
   function fresh(value: unknown, id?: string): RemoteEvent | undefined {
@@ -70,95 +43,35 @@ export function createWatch(options: WatchOptions): Watch {
     return event;
   }
 
-  async function* streamed(signal: AbortSignal): AsyncGenerator<Sign> {
-    const gone = new AbortController();
-    const both = anySignal([signal, gone.signal]);
-    try {
-      const headers = cursor ? { 'last-event-id': cursor } : {};
-      const opening = remote.open(paths[0]!, { headers, signal: both });
-      // A server may delay its answer until it has an event to send.
-      let response = await within(opening, pollMs);
-      while (response === 'late') {
-        yield { kind: 'quiet' };
-        response = await within(opening, pollMs);
-      }
-      const type = response.headers.get('content-type') ?? '';
-      if (response.status === 204 || !type.startsWith('text/event-stream')) {
-        await response.body?.cancel();
-        if (response.status === 204) return;
-        throw new Refusal('upstream_unavailable', 'the remote has no event stream', response.status, '');
-      }
-      const line = createSilenceDetector();
-      const messages = readSse(response.body as AsyncIterable<Uint8Array>, line.moved);
-      for await (const message of withPauses(messages, pollMs, () => line.silentMs() > options.idleMs)) {
-        if (message === 'quiet') {
-          yield { kind: 'quiet' };
-          continue;
-        }
-        delivered = true;
-        refusals = 0;
-        const value = parsed(message.data);
-        if (value === undefined) yield { kind: 'lost' };
-        if (message.event === 'error') {
-          if (isExpired(value)) yield* lost();
-          return;
-        }
-        const event = fresh(value, message.id);
-        if (event) yield { kind: 'event', event };
-      }
-    } finally {
-      gone.abort();
-    }
-  }
-
-  function* lost(): Generator<Sign> {
-    cursor = undefined;
-    yield { kind: 'lost' };
-  }
-
-  async function* polled(signal?: AbortSignal): AsyncGenerator<Sign> {
+  async function* rest(signal?: AbortSignal): AsyncGenerator<RemoteEvent> {
     for await (const value of eventsAfter(remote, taskId, cursor, signal)) {
       const event = fresh(value);
-      if (event) yield { kind: 'event', event };
-    }
-    delivered = true;
-  }
-
-  async function* signs(signal: AbortSignal): AsyncGenerator<Sign> {
-    while (!signal.aborted) yield* attempt(signal);
-  }
-
-  async function* attempt(signal: AbortSignal): AsyncGenerator<Sign> {
-    const polling = paths.length === 0;
-    delivered = false;
-    try {
-      yield* polling ? polled(signal) : streamed(signal);
-      yield { kind: 'quiet' };
-      wait = delivered ? FIRST_WAIT_MS : Math.min(wait * 2, pollMs);
-      await pause(polling ? pollMs : wait, signal);
-    } catch (cause) {
-      if (signal.aborted) return;
-      if (cause instanceof Refusal && cause.kind === 'cursor_expired') {
-        yield* lost();
-      } else if (!polling && cause instanceof Refusal && (!isPassing(cause) || ++refusals >= STREAM_TRIES)) {
-        paths.shift();
-      } else {
-        yield { kind: 'unreachable', cause };
-        wait = delivered ? FIRST_WAIT_MS : Math.min(wait * 2, LONGEST_WAIT_MS);
-        await pause(wait, signal);
-      }
+      if (event) yield event;
     }
   }
 
-  return {
-    signs,
-    async *rest() {
-      for await (const value of eventsAfter(remote, taskId, cursor)) {
-        const event = fresh(value);
-        if (event) yield event;
+  async function* received(value: unknown, message: SseMessage): AsyncGenerator<Sign<RemoteEvent> | 'end'> {
+    if (value === undefined) yield { kind: 'lost' };
+    if (message.event === 'error') {
+      if (isExpired(value)) {
+        expired();
+        yield { kind: 'lost' };
       }
-    },
-  };
+      yield 'end';
+      return;
+    }
+    const event = fresh(value, message.id);
+    if (event) yield { kind: 'event', event };
+  }
+
+  function expired(): void {
+    cursor = undefined;
+  }
+
+  const streamAt = (path: string) => () => ({ path, headers: cursor ? { 'last-event-id': cursor } : {} });
+  /** The documented path, and the one that some servers have instead. */
+  const streams = ['stream', 'events/stream'].map((end) => streamAt(`/v1/tasks/${segment(taskId)}/${end}`));
+  return { signs: (signal) => followRemote(options, { streams, received, rest, expired }, signal), rest };
 }
 
 /** More pages than any task has: an endless list is abandoned, and the log notes that events are missing. */
@@ -207,13 +120,4 @@ function toEvent(value: unknown, id: string | undefined): RemoteEvent | undefine
 
 function isExpired(value: unknown): boolean {
   return (value as { error?: { code?: string } } | undefined)?.error?.code === 'cursor_expired';
-}
-
-/** Undefined for text that is not JSON or is ambiguous. */
-function parsed(text: string): unknown {
-  try {
-    return parseJsonText(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -69,6 +69,7 @@ const CONTENT: Readonly<Record<string, Node>> = {
   },
 };
 
+/** A cache: a revision's document is the same for as long as the process runs. */
 const made = new Map<string, Node>();
 
 export interface Published {

@@ -1,6 +1,9 @@
 /** How long a server may be silent during one request. Progress restarts the timer, up to a limit; time spent asking people does not count. */
 import { Fault } from '../../../src/index.ts';
 
+/** The longest time that a timer can be set to. */
+export const FOREVER_MS = 2 ** 31 - 1;
+
 export interface ResponseTimeout {
   /** Fires when the caller aborts, or when the timeout has expired. */
   readonly signal: AbortSignal;
@@ -30,13 +33,13 @@ export function createResponseTimeout(parent: AbortSignal, silentMs: number, lon
     const now = performance.now();
     const left = Math.min(held > 0 ? silentMs : since + silentMs - now, began + longestMs - now);
     if (left > 0) {
-      timer = setTimeout(look, Math.min(Math.ceil(left), LONGEST_TIMER)).unref();
+      timer = setTimeout(look, Math.min(Math.ceil(left), FOREVER_MS)).unref();
       return;
     }
     expired = !parent.aborted;
     out.abort();
   }
-  let timer = setTimeout(look, Math.min(silentMs, longestMs, LONGEST_TIMER)).unref();
+  let timer = setTimeout(look, Math.min(silentMs, longestMs, FOREVER_MS)).unref();
 
   const moved = () => {
     since = performance.now();
@@ -73,5 +76,3 @@ export function unlessStopped<T>(what: Promise<T>, signal: AbortSignal): Promise
     what.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
   });
 }
-
-const LONGEST_TIMER = 2 ** 31 - 1;

@@ -2,15 +2,13 @@
  * The backend for one tool server, of either era and over any transport. Callers of the other era are served in theirs. Its
  * tool definitions are pinned, and its annotations are believed only where the configuration says so.
  */
-import { setTimeout as pause } from 'node:timers/promises';
-import { CHANGES, CODES, methodRow } from '../../../mappings/mcp.ts';
+import { CHANGES, methodRow } from '../../../mappings/mcp.ts';
 import {
   type Action,
   asFault,
   asText,
   type CallerReference,
   type Deps,
-  type Effect,
   Fault,
   isObject,
   type Json,
@@ -22,37 +20,45 @@ import {
 import { RpcError } from '../../../src/transport/json-rpc/messages.ts';
 import { outgoingTrace } from '../../../src/transport/outbound/trace-context.ts';
 import { backgroundContext } from '../background-context.ts';
+import { type AskServer, createEitherEra } from '../compat/either-era.ts';
 import { createModernView } from '../compat/legacy-as-modern.ts';
 import { createLegacyView } from '../compat/modern-as-legacy.ts';
 import { type UpstreamConfig, upstreamSettings } from '../config.ts';
-import { serverFrameTrouble } from '../frame-rules.ts';
-import { type FrameOutcome, failed, type Notice, outcomeOf, type Request } from '../frames.ts';
+import { type FrameOutcome, type Notice, outcomeOf } from '../frames.ts';
 import { announcing, unansweredBy } from '../gateways.ts';
 import { paramHeaders } from '../header-values.ts';
 import { isMcpRequestContext, type McpRequestContext } from '../request-context.ts';
 import { createTaskEras } from '../tasks/legacy-as-modern.ts';
 import { createLegacyTasks } from '../tasks/modern-as-legacy.ts';
 import { withOwnSpan } from '../trace.ts';
-import { isPlainName, taints, toAttributes, toEffect, toToolResult } from '../translate.ts';
+import {
+  isPlainName,
+  taints,
+  toAttributes,
+  toCallParams,
+  toEffect,
+  toToolResult,
+  withLoss,
+  withMeta,
+} from '../translate.ts';
 import type { UpstreamAuthDeps } from './auth/auth.ts';
 import { createEras } from './eras.ts';
 import { createKnownLists } from './known-lists.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
-import { SessionRefused } from './legacy-session.ts';
 import { createModernPeer } from './modern-peer.ts';
 import { createCatalogReader } from './read-catalog.ts';
-import { createResponseTimeout, type ResponseTimeout, unlessStopped } from './timeout.ts';
+import { createResponseTimeout, FOREVER_MS } from './timeout.ts';
 import { createToolCatalog } from './tool-catalog.ts';
 import { CLIENT_INFO, transportFor } from './transport/create-transport.ts';
+import { createModernConnection } from './transport/modern-connection.ts';
 import { trackConnections } from './transport/open-connections.ts';
-import type { Opened, Unasked, Wire } from './transport/transport.ts';
-import { createWatching } from './watch-changes.ts';
+import type { Opened, Unasked } from './transport/transport.ts';
+import { createListening, createWatching } from './watch-changes.ts';
 
 type UpstreamDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'ids' | 'refused'> &
   Pick<UpstreamAuthDeps, 'auth'>;
 
 const POOL_IDLE_MS = 5 * 60_000;
-const FOREVER_MS = 2 ** 31 - 1;
 
 export function createUpstream(name: string, config: UpstreamConfig, deps: UpstreamDeps): ToolBackend {
   const settings = upstreamSettings(config);
@@ -60,14 +66,19 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
   const { transport } = connections;
   const catalog = createToolCatalog(name, deps);
   const eras = createEras(transport, settings, deps.clock);
-  let shared: Promise<Wire> | undefined;
-  /** The same connection once it is open, so that calls need not await a promise. */
-  let ready: Wire | undefined;
   let count = 0;
 
   const view = createLegacyView(() => modern);
+  const connection = createModernConnection({
+    open: (unasked) => openWire({ revision: undefined }, unasked),
+    received(frame) {
+      noted(frame);
+      if (frame.method === 'notifications/message') modern.message(frame);
+    },
+    refused,
+  });
   const modern = createModernPeer(
-    () => ready ?? sharedWire(),
+    connection.wire,
     (context) => view.level(context),
     () => `m${++count}`,
   );
@@ -96,7 +107,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     lists.gone(key);
     if (catalog.gone(sourceOf(key))) watching.changed('tools');
   });
-  const watching = createWatching(listenForChanges);
+  const watching = createWatching((signal) => listen(signal));
   const refresh = createCatalogReader({
     settings,
     catalog,
@@ -108,6 +119,7 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     sourceOf,
     changed: () => watching.changed('tools'),
   });
+  const listen = createListening({ eras, catalog, lists, modern, legacy, refresh, noted, restMs: POOL_IDLE_MS });
 
   function noted(frame: Notice, key?: string): void {
     const list = CHANGES.find(({ wire }) => wire === frame.method)?.list;
@@ -116,39 +128,6 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     if (list === 'tools') catalog.changed(source);
     else lists.changed(list, source);
     watching.changed(list);
-  }
-
-  /** Returns when the server can no longer be listened to. An open session already receives its notifications. */
-  async function listenForChanges(signal: AbortSignal): Promise<void> {
-    const timeout = createResponseTimeout(signal, FOREVER_MS, FOREVER_MS);
-    const notify = (frame: Notice) => {
-      noted(frame);
-      const { notifications } = frame.params ?? {};
-      if (frame.method === ACKNOWLEDGED && isObject(notifications)) lists.announced(notifications);
-    };
-    const context = { ...backgroundContext(), notify };
-    try {
-      const era = await eras.own();
-      if (!catalog.fresh) await refresh();
-      if (era === 'modern') {
-        const notifications = Object.fromEntries(CHANGES.map(({ wish }) => [wish, true]));
-        await modern.call('subscriptions/listen', { notifications }, context, timeout).finally(() => {
-          catalog.changed();
-          lists.announced({});
-        });
-        return;
-      }
-      while (!signal.aborted) {
-        const session = await (legacy.any()?.session ?? legacy.of(context, timeout));
-        if (!catalog.fresh) await refresh();
-        // Used again before it has rested for too long.
-        const rested = pause(POOL_IDLE_MS / 2, true, { signal, ref: false });
-        // What the server announced from now on was not heard.
-        if (!(await Promise.race([session.gone.then(() => false), rested]))) catalog.changed();
-      }
-    } finally {
-      timeout.end();
-    }
   }
 
   /** Reuses the connection on which the era was detected. */
@@ -166,102 +145,17 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
     deps.refused?.({ protocol: 'mcp', from: name, method, reason });
   }
 
-  function turnedAway(wire: Promise<Wire>, frame: Notice | Request, why: string): void {
-    refused(frame.method, why);
-    if (!('id' in frame)) return;
-    const { id } = frame;
-    wire.then((open) => open.respond(id, failed(CODES.methodNotFound, why))).catch(() => {});
-  }
-
-  function sharedWire(): Promise<Wire> {
-    if (shared) return shared;
-    const opening = openWire({ revision: undefined }, (frame) => {
-      const trouble = serverFrameTrouble(frame);
-      // In this era servers ask clients only in results.
-      if ('id' in frame || trouble) return turnedAway(opening, frame, trouble ?? NO_REQUESTS);
-      noted(frame);
-      if (frame.method === 'notifications/message') modern.message(frame);
-    });
-    shared = opening;
-    const forget = () => {
-      if (shared === opening) [shared, ready] = [undefined, undefined];
-    };
-    opening.then((wire) => {
-      if (shared === opening) ready = wire;
-      return wire.gone.finally(forget);
-    }, forget);
-    return opening;
-  }
-
-  /** One request in the caller's era, answered in it. A tool call is never answered from a cache. */
-  function talk(
-    method: string,
-    params: JsonObject,
-    context: McpRequestContext,
-    timeout: ResponseTimeout,
-  ): Promise<FrameOutcome> {
-    const plainCall = eras.known(context) === 'modern' && methodRow(method)?.handling === 'act';
-    return plainCall ? callModern(method, params, context, timeout) : talkEither(method, params, context, timeout);
-  }
-
-  function callModern(
-    method: string,
-    params: JsonObject,
-    context: McpRequestContext,
-    timeout: ResponseTimeout,
-  ): Promise<FrameOutcome> {
+  const callModern: AskServer = (method, params, context, timeout) => {
     const older = context.era === 'legacy' && method === 'tools/call';
     return older ? legacyTasks.call(params, context, timeout) : modern.call(method, params, context, timeout);
-  }
+  };
+  const askInEitherEra = createEitherEra({ eras, modern, legacy, view, modernView, legacyTasks, callModern });
 
-  async function talkEither(
-    method: string,
-    params: JsonObject,
-    context: McpRequestContext,
-    timeout: ResponseTimeout,
-  ): Promise<FrameOutcome> {
-    const found = eras.of(context);
-    const era = found instanceof Promise ? await timeout.during(unlessStopped(found, timeout.signal)) : found;
-    if (era === 'modern') return await talkModern(method, params, context, timeout);
-    if (context.era === 'modern') return await modernView.answer(method, params, context, timeout);
-    try {
-      return await talkLegacy(method, params, context, timeout);
-    } catch (thrown) {
-      if (!(thrown instanceof SessionRefused)) throw thrown;
-      if (await eras.refused(context)) return await talkModern(method, params, context, timeout);
-      return thrown.outcome;
-    }
-  }
-
-  /** A modern server, for a caller of either era. */
-  async function talkModern(
-    method: string,
-    params: JsonObject,
-    context: McpRequestContext,
-    timeout: ResponseTimeout,
-  ): Promise<FrameOutcome> {
-    if (context.era === 'modern') return await modern.call(method, params, context, timeout);
-    const own = await view.answer(method, params, context, timeout);
-    const task = own ?? (await legacyTasks.answer(method, params, context, timeout));
-    return task ?? (await callModern(method, params, context, timeout));
-  }
-
-  async function talkLegacy(
-    method: string,
-    params: JsonObject,
-    context: McpRequestContext,
-    timeout: ResponseTimeout,
-  ): Promise<FrameOutcome> {
-    const { session } = context;
-    if (session && method === 'initialize') {
-      return { result: (await legacy.open(session, params, context, timeout)).about };
-    }
-    if (session && method.startsWith('notifications/')) {
-      await legacy.notify(session, { jsonrpc: '2.0', method, ...(Object.keys(params).length > 0 && { params }) });
-      return { result: {} };
-    }
-    return await legacy.call(method, params, context, timeout);
-  }
+  /** One request in the caller's era, answered in it. A tool call is never answered from a cache. */
+  const talk: AskServer = (method, params, context, timeout) => {
+    const plainCall = eras.known(context) === 'modern' && methodRow(method)?.handling === 'act';
+    return plainCall ? callModern(method, params, context, timeout) : askInEitherEra(method, params, context, timeout);
+  };
 
   async function exchange(
     method: string,
@@ -407,40 +301,12 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       // A connection on which the era is still being detected is a child process as well.
       await eras.settled();
       await legacy.close();
-      const left = [await shared?.catch(() => undefined), eras.spare()?.wire];
-      await Promise.all(left.map((wire) => wire?.close()));
+      await Promise.all([connection.close(), eras.spare()?.wire.close()]);
     },
   };
-}
-
-const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
-const NO_REQUESTS = 'a server makes no requests in this revision';
-
-/** A request in no row of the table was decided without its `_meta`, which is restored here. */
-function withMeta(method: string, params: JsonObject, { params: { _meta } }: McpRequestContext): JsonObject {
-  return methodRow(method) || _meta === undefined ? params : { ...params, _meta };
-}
-
-/** The params as received, with the decided tool and arguments. If those are unchanged, nothing is copied. */
-function toCallParams(params: JsonObject, tool: string, args: JsonObject): JsonObject {
-  if (params.name === tool && params.arguments === args) return params;
-  const { arguments: said, ...rest } = params;
-  // Some servers take null for no arguments and some refuse it, which is theirs to say.
-  if ((said === undefined || said === null) && Object.keys(args).length === 0) return { ...params, name: tool };
-  return { ...rest, name: tool, arguments: args };
 }
 
 /** Whether calls of a tool can be tasks, as 2025-11-25 declares it. */
 function taskSupport(tool: JsonObject | undefined): Json | undefined {
   return isObject(tool?.execution) ? tool.execution.taskSupport : undefined;
 }
-
-/** A result is text for a model: of a call that changes something, it does not say what. */
-function withLoss(result: ToolResult, effect: Effect): ToolResult {
-  if (result.status !== 'ok' || result.remote || !CHANGING.has(effect)) return result;
-  return {
-    ...result,
-    loss: [{ aspect: 'effects', why: 'the result of the server does not say what the call changed' }],
-  };
-}
-const CHANGING: ReadonlySet<Effect> = new Set(['write', 'delete', 'send', 'publish', 'pay']);

@@ -24,7 +24,7 @@ import { type Caller, scopeOf } from '../server/caller.ts';
 import { firstText } from '../translate.ts';
 import { createTaskLog, isAlive } from './log.ts';
 import type { TaskOwners } from './owners.ts';
-import { type Kept, keptIn, keptName, related, toLegacyState } from './words.ts';
+import { type KeptTask, keptIn, keptName, related, toLegacyState } from './words.ts';
 
 export interface TaskRecords {
   /** A session has begun, with this answer of the server to `initialize`. */
@@ -167,7 +167,7 @@ export function createTaskRecords(server: string, { bridge, clock, made, hasSche
 
   function keepResult(callId: string, result: JsonObject, ttl: Json | undefined): FrameOutcome {
     const wanted = typeof ttl === 'number' && ttl >= 0 ? Math.min(Math.floor(ttl), LONGEST_KEPT_MS) : KEPT_MS;
-    const kept: Kept = { callId, created: now(), ttl: wanted };
+    const kept: KeptTask = { callId, created: now(), ttl: wanted };
     const name = keptName(kept);
     fresh.set(name, result);
     const { statusMessage: _, ...begun } = toLegacyState(stateOf(name, kept, result));
@@ -235,7 +235,7 @@ function isTheirs(taskId: string): boolean {
 }
 
 /** In the form of the extension, which contains the result. */
-function stateOf(taskId: string, { created, ttl }: Kept, result: JsonObject): JsonObject {
+function stateOf(taskId: string, { created, ttl }: KeptTask, result: JsonObject): JsonObject {
   const at = new Date(created).toISOString();
   const why = result.isError === true ? firstText(result) : undefined;
   return {

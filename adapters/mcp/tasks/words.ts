@@ -51,7 +51,7 @@ export function taskIn(result: JsonObject): JsonObject | undefined {
 }
 
 /** A task that was over when it began: it stands for a call on record. */
-export interface Kept {
+export interface KeptTask {
   readonly callId: string;
   /** In milliseconds: when, and for how long. */
   readonly created: number;
@@ -59,11 +59,11 @@ export interface Kept {
 }
 
 /** The id holds everything but the call and the owner, so that nothing else has to be stored. The owner is bound in the log. */
-export function keptName({ callId, created, ttl }: Kept): string {
+export function keptName({ callId, created, ttl }: KeptTask): string {
   return `kept-${created.toString(36)}-${ttl.toString(36)}-${callId}`;
 }
 
-export function keptIn(taskId: unknown): Kept | undefined {
+export function keptIn(taskId: unknown): KeptTask | undefined {
   const name = typeof taskId === 'string' && /^kept-([0-9a-z]{1,10})-([0-9a-z]{1,10})-([0-9a-f-]{36})$/.exec(taskId);
   const [, created, ttl, callId] = name || [];
   if (created === undefined || ttl === undefined || callId === undefined) return undefined;

@@ -3,7 +3,6 @@
  * signals, and cancels it. The remote acted elsewhere, so its account of its acts is recorded as its claim.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isOver, RUN_STATUSES } from '../../../mappings/runs.ts';
 import {
   type AgentBackend,
@@ -17,7 +16,14 @@ import {
   type Work,
 } from '../../../src/index.ts';
 import { createCarried } from '../../../src/transport/outbound/carried.ts';
-import { createRemote, isPassing, Refusal, type Remote, segment } from '../../../src/transport/outbound/remote.ts';
+import {
+  createRemote,
+  isPassing,
+  persist,
+  type Remote,
+  RemoteRefusal,
+  segment,
+} from '../../../src/transport/outbound/remote.ts';
 import { remoteDecided } from '../../../src/transport/outbound/remote-decisions.ts';
 import {
   claimedReceipt,
@@ -28,7 +34,7 @@ import {
 } from '../../../src/transport/outbound/remote-work.ts';
 import { taskTrace } from '../../../src/transport/outbound/trace-context.ts';
 import { type BackendDeps, type BackendSettings, backendSettingsOf, type RunsBackendConfig } from './config.ts';
-import { give, persist } from './submit.ts';
+import { give } from './submit.ts';
 import { createUpdateReader, type Instruction, type RemoteEnd, type RemoteQuestion } from './translate.ts';
 import { createWatch } from './watch.ts';
 
@@ -47,7 +53,7 @@ export function runsBackend(name: string, config: RunsBackendConfig, deps: Backe
     async start(work, sink, signal) {
       const traced = remote.within(taskTrace(work.task));
       const context: FollowContext = { settings, remote: traced, deps, work, sink, signal };
-      return { done: give(traced, settings, work, signal, pause).then((runId) => follow(context, runId)) };
+      return { done: give(traced, settings, work, signal).then((runId) => follow(context, runId)) };
     },
   };
 }
@@ -70,7 +76,7 @@ async function follow(context: FollowContext, runId: string): Promise<End> {
   const over = new AbortController();
   const path = `/v1/runs/${segment(runId)}`;
   const reader = createUpdateReader(work.task.id);
-  const watch = createWatch({ remote, runId, pollMs: settings.pollMs, idleMs: settings.idleMs, pause });
+  const watch = createWatch({ remote, runId, pollMs: settings.pollMs, idleMs: settings.idleMs });
   const reference = await work.reference?.('runs');
   let reached = performance.now();
   const wonder = createWonder(sink, settings.silenceMs);
@@ -134,14 +140,14 @@ async function follow(context: FollowContext, runId: string): Promise<End> {
   async function sendAnswer(question: RemoteQuestion, answer: Answer): Promise<boolean> {
     const body = { ...signalFor(answer), idempotency_key: `tollbridge-${question.key}` };
     const send = () => remote.call('POST', `${path}/signal`, { body, signal });
-    return await persist(send, signal, pause).then(() => true, unlessAnswered);
+    return await persist(send, signal, settings.silenceMs).then(() => true, unlessAnswered);
   }
 
   /** Resumes a stalled run, where configured; a run that continued by itself meanwhile is no error. */
   function goOn(): void {
     if (!settings.resumes) return;
-    persist(() => remote.call('POST', `${path}/resume`, { signal }), signal, pause).catch((cause) => {
-      if (!(cause instanceof Refusal && cause.status === 409))
+    persist(() => remote.call('POST', `${path}/resume`, { signal }), signal, settings.silenceMs).catch((cause) => {
+      if (!(cause instanceof RemoteRefusal && cause.status === 409))
         deps.log.warn({ err: cause, run: runId }, 'a stalled run of a remote could not be resumed');
     });
   }
@@ -239,15 +245,11 @@ function toCoreEnd({ status, reason }: RemoteEnd, lastSaid: string | undefined):
 
 /** An answer that came too late, or second, is no error. */
 function unlessAnswered(cause: unknown): false {
-  if (!(cause instanceof Refusal && (cause.status === 409 || cause.status === 404))) throw cause;
+  if (!(cause instanceof RemoteRefusal && (cause.status === 409 || cause.status === 404))) throw cause;
   return false;
 }
 
 function wordIn(body: unknown, name: string): string {
   const word = ((body ?? {}) as Record<string, unknown>)[name];
   return typeof word === 'string' ? word : '';
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch(() => {});
 }

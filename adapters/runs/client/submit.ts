@@ -9,14 +9,11 @@ import {
   type Message,
   type Work,
 } from '../../../src/index.ts';
-import { isPassing, Refusal, type Remote } from '../../../src/transport/outbound/remote.ts';
+import { persist, type Remote } from '../../../src/transport/outbound/remote.ts';
 import { readPath } from '../server/sensitive.ts';
 import type { BackendSettings } from './config.ts';
 
-const TRIES = 6;
 const MOST_HISTORY = 40;
-
-export type Pause = (ms: number, signal: AbortSignal) => Promise<void>;
 
 /** The name of the remote run: made now, or found again under the same key. */
 export async function give(
@@ -24,7 +21,6 @@ export async function give(
   settings: BackendSettings,
   work: Work,
   signal: AbortSignal,
-  pause: Pause,
 ): Promise<string> {
   const input = toWireInput(work.task.input as JsonObject, await history(work), settings.inputMember);
   const caller = await work.reference?.('runs');
@@ -41,24 +37,11 @@ export async function give(
   };
   // Not aborted by the signal: the request may have arrived, and then its answer is needed to cancel the run.
   const request = () => remote.call<JsonObject>('POST', '/v1/runs', { body, key: `tollbridge-${work.task.id}` });
-  const run = await persist(request, signal, pause);
+  const run = await persist(request, signal, settings.silenceMs);
   if (typeof run?.id !== 'string' || run.id === '') {
     throw new Fault('upstream_unavailable', 'the remote took a run and did not name it');
   }
   return run.id;
-}
-
-/** Retries while that may help; only for requests that may be sent twice. */
-export async function persist<T>(request: () => Promise<T>, signal: AbortSignal, pause: Pause): Promise<T> {
-  for (let tries = 1, wait = 250; ; tries += 1, wait *= 2) {
-    try {
-      return await request();
-    } catch (cause) {
-      if (signal.aborted || !isPassing(cause) || tries >= TRIES) throw cause;
-      const asked = cause instanceof Refusal ? cause.retryAfterMs : undefined;
-      await pause(Math.min(asked ?? wait, 10_000), signal);
-    }
-  }
 }
 
 /** The earlier messages, without parts that others may not read. A run has no session, so they are sent each time. */

@@ -13,6 +13,7 @@ function read(): Route {
   return { page, id: decodeURIComponent(id), query: new URLSearchParams(location.search) };
 }
 
+/** The page has one address. */
 const listeners = new Set<() => void>();
 
 export function go(to: string, how: 'push' | 'replace' = 'push'): void {

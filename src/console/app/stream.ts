@@ -65,6 +65,7 @@ interface Frame {
 /** The frames of each chunk together, so that a burst is shown at once. */
 async function* framesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<readonly Frame[]> {
   const reader = body
+    // The types of the two libraries differ in what a decoder takes.
     .pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>)
     .getReader();
   let rest = '';

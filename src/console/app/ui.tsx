@@ -37,6 +37,40 @@ export function Json({ value }: { readonly value: unknown }) {
   return <Block text={JSON.stringify(value, undefined, 2) ?? 'null'} class="json" />;
 }
 
+/** A table that scrolls sideways by itself where it is wider than the page. Columns of numbers are the last ones. */
+export function Table({
+  columns,
+  numbers = [],
+  card = false,
+  children,
+}: {
+  readonly columns: readonly string[];
+  readonly numbers?: readonly string[];
+  /** It stands on its own and not in a card. */
+  readonly card?: boolean;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <div class={card ? 'card table-wrap' : 'table-wrap'} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map((name) => (
+              <th key={name}>{name}</th>
+            ))}
+            {numbers.map((name) => (
+              <th key={name} class="n">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
 /** Lines of a change, each marked as added, removed or kept. */
 export function Diff({ text }: { readonly text: string }) {
   const [most, setMost] = useState(400);

@@ -10,7 +10,7 @@ import type { AlarmPayload } from '../../model/payloads.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json } from '../../model/schema.ts';
 import { asText } from '../../model/values/as-text.ts';
-import type { Refusal, ReportedAct } from '../../ports/index.ts';
+import type { RefusedCall, ReportedAct } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
 import type { Endings } from '../tasks/end-task.ts';
 import { inTask } from '../tasks/lifecycle.ts';
@@ -60,7 +60,7 @@ export function createAlarms(endings: Pick<Endings, 'refusal'>, log: Pick<Log, '
 
 const REFUSED: Judged = { refused: true };
 
-function alarm(task: Task, callId: string, reported: string, refusal: Refusal): EventDraft {
+function alarm(task: Task, callId: string, reported: string, refusal: RefusedCall): EventDraft {
   const payload: AlarmPayload = {
     alarm: 'ran_though_refused',
     tool_call_id: callId,
@@ -71,7 +71,7 @@ function alarm(task: Task, callId: string, reported: string, refusal: Refusal): 
   return { event: 'vendor.tollbridge.alarm', payload: payload, ...inTask(task) };
 }
 
-const STATES: Readonly<Record<Refusal['state'], string>> = {
+const STATES: Readonly<Record<RefusedCall['state'], string>> = {
   refused: 'was refused',
   deferred: 'was put off',
   waiting_for_approval: 'was waiting for an approval',

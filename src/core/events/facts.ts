@@ -7,6 +7,7 @@ import { outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { Fact } from '../../model/commands.ts';
 import { type DraftEnvelope, type EventDraft, isEventKind, vendorEvent } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
+import { REPORTABLE_KINDS } from '../../model/payloads.ts';
 import {
   Artifact as ArtifactShape,
   type Message,
@@ -35,24 +36,17 @@ export interface FactDeps {
   readonly repeats?: boolean;
 }
 
-const OWN = new Set([
-  'vendor.tollbridge.message_delta',
-  'vendor.tollbridge.plan',
-  'vendor.tollbridge.usage',
-  'vendor.tollbridge.side_effect',
-  'vendor.tollbridge.checkpoint',
-  'vendor.tollbridge.note',
-  'vendor.tollbridge.remote_decided',
-]);
-const SAID = new Set(['user.message', 'tool.requested', 'tool.completed', 'tool.failed']);
+const KNOWN: ReadonlySet<string> = new Set(REPORTABLE_KINDS);
+/** Families of the protocol whose later kinds may be reported as well. */
 const FAMILIES = /^(agent|span|artifact|connector)\./;
 /** Event families of the protocol that only the bridge writes, whatever follows the prefix. */
 const BROUGHT_ABOUT = /^(user|task|session|branch|tool|receipt|replay)\./;
 const REVERSE_DNS = /^[a-z]{2,}\.[a-z0-9-]+\.[a-z0-9_.-]+$/i;
 
 export function isReportable(event: string): boolean {
-  if (event.startsWith('vendor.tollbridge.')) return OWN.has(event);
-  if (FAMILIES.test(event) || SAID.has(event) || event.startsWith('vendor.')) return true;
+  if (KNOWN.has(event)) return true;
+  if (event.startsWith('vendor.tollbridge.')) return false;
+  if (FAMILIES.test(event) || event.startsWith('vendor.')) return true;
   return REVERSE_DNS.test(event) && !BROUGHT_ABOUT.test(event);
 }
 

@@ -7,7 +7,7 @@ import type { CoreEvent } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { Artifact, Failure, Persona, Task, Workspace } from '../../model/resources.ts';
 import { isTerminal } from '../../model/words.ts';
-import type { Logger, QuotaRules, ReceiptIssuer, Refusal, ReportedAct, Row, Store } from '../../ports/index.ts';
+import type { Logger, QuotaRules, ReceiptIssuer, RefusedCall, ReportedAct, Row, Store } from '../../ports/index.ts';
 import type { ReadPolicyData } from '../actions/policy-data.ts';
 import type { Log } from '../events/log.ts';
 import type { Run } from '../events/rows.ts';
@@ -33,7 +33,11 @@ export interface Endings {
   /** Starts an account from the log: all of the task is read, unless its events are given. */
   open(taskId: string, written?: readonly CoreEvent[]): undefined | Promise<unknown>;
   /** Why a call of this task should not have run. Synchronous where the account is in memory and has no objection. */
-  refusal(taskId: string, callId: string, reported?: ReportedAct): Refusal | undefined | Promise<Refusal | undefined>;
+  refusal(
+    taskId: string,
+    callId: string,
+    reported?: ReportedAct,
+  ): RefusedCall | undefined | Promise<RefusedCall | undefined>;
 }
 
 export function createEndings(deps: EndingsDeps): Endings {

@@ -21,18 +21,24 @@ type Reducer = (view: TaskView, payload: JsonObject, event: CoreEvent) => void;
 /** The event changes nothing that a wire shows of the state of a task. */
 const unchanged: Reducer = () => {};
 
-const transition: Reducer = (view, { task }) => {
-  if (isObject(task)) view.task = task as unknown as Task;
+/** An object in a payload has the shape that its kind gives it: it was checked before it was written. */
+function objectIn<T>(payload: JsonObject, name: string): T | undefined {
+  const value = own(payload, name);
+  return isObject(value) ? (value as unknown as T) : undefined;
+}
+
+const transition: Reducer = (view, payload) => {
+  view.task = objectIn<Task>(payload, 'task') ?? view.task;
 };
 
 const end: Reducer = (view, payload, event) => {
   transition(view, payload, event);
-  if (isObject(payload.outcome)) view.outcome = payload.outcome as unknown as Outcome;
+  view.outcome = objectIn<Outcome>(payload, 'outcome') ?? view.outcome;
 };
 
 const whole: Reducer = (view, payload) => {
-  if (!isObject(payload.message)) return;
-  const message = payload.message as unknown as Message;
+  const message = objectIn<Message>(payload, 'message');
+  if (!message) return;
   const { id, role } = message;
   const said = view.messages.get(id) ?? { id, role, written: '', message };
   said.message = message;
@@ -52,9 +58,9 @@ const piece: Reducer = (view, { message_id, role, text }) => {
   if (!message.message) view.writing = message;
 };
 
-const asked: Reducer = (view, { ask }) => {
-  if (!isObject(ask)) return;
-  view.questions.set(asText(ask.id), ask as unknown as AskRecord);
+const asked: Reducer = (view, payload) => {
+  const ask = objectIn<AskRecord>(payload, 'ask');
+  if (ask) view.questions.set(asText(ask.id), ask);
 };
 
 const closed: Reducer = (view, { ask_id }) => {
@@ -62,8 +68,8 @@ const closed: Reducer = (view, { ask_id }) => {
 };
 
 const artifact: Reducer = (view, payload) => {
-  if (!isObject(payload.artifact)) return;
-  view.artifacts.set(asText(payload.artifact.id), payload.artifact as unknown as Artifact);
+  const artifact = objectIn<Artifact>(payload, 'artifact');
+  if (artifact) view.artifacts.set(asText(artifact.id), artifact);
 };
 
 const planned: Reducer = (view, { entries }) => {

@@ -17,10 +17,10 @@ export interface Disk {
   /** Whether `README` and `readme` are the same in that directory. */
   ignoresCase(dir: string): boolean;
   /** Values by their keys that depend on nothing else but the disk and the name of the set. */
-  set<T extends object>(name: string): Kept<T>;
+  set<T extends object>(name: string): Keep<T>;
 }
 
-export type Kept<T> = (key: string, make: () => T) => T;
+export type Keep<T> = (key: string, make: () => T) => T;
 
 /** For one act. */
 export function createDisk(): Disk {
@@ -35,17 +35,18 @@ export function createDiskSnapshot(): Disk {
   const seen = new Memo<string, Found>(SNAPSHOT_ENTRIES);
   const reals = new Memo<string, string>(SNAPSHOT_ENTRIES);
   const cases = new Memo<string, boolean>(SNAPSHOT_ENTRIES);
-  const sets = new Memo<string, Kept<object>>(SETS);
+  const sets = new Memo<string, Keep<object>>(SETS);
   const disk: Disk = {
     followed: new Memo(SNAPSHOT_ENTRIES),
     look: (path) => kept(seen, path, () => (seen.get(dirname(path)) === 'nothing' ? 'nothing' : look(path))),
     real: (path) => kept(reals, path, () => real(path)),
     ignoresCase: (dir) => kept(cases, dir, () => probe(dir, disk)),
+    // A name stands for values of one type.
     set: <T extends object>(name: string) =>
       kept(sets, name, () => {
         const values = new Memo<string, object>(SNAPSHOT_ENTRIES);
         return (key, make) => kept(values, key, make);
-      }) as unknown as Kept<T>,
+      }) as unknown as Keep<T>,
   };
   return disk;
 }

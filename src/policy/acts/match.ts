@@ -8,7 +8,7 @@ import type { ActReader } from '../../ports/index.ts';
 import { globPattern } from '../cedar/text.ts';
 import type { Pattern } from '../rules/glob.ts';
 import { type CommandForms, commandForms } from './commands.ts';
-import { createDisk, createDiskSnapshot, type Disk, type Kept } from './disk.ts';
+import { createDisk, createDiskSnapshot, type Disk, type Keep } from './disk.ts';
 import { type Meeting, meets, solid } from './holes.ts';
 import { folded, type PathForms, pathForms, patternFrom, realPattern, withoutLead } from './paths.ts';
 import { canonicalUrl, urlSpellings, urlsIn } from './urls.ts';
@@ -66,7 +66,7 @@ function createMatcher(facts: ActFacts, disk: Disk): Matcher {
   const commandsOf = () => (commands ??= facts.commands.slice(0, MAX_VALUES).map((line) => commandForms(solid(line))));
   const guessedOf = () =>
     (guessed ??= facts.hints.command.slice(0, MAX_HINTS).map((line) => commandForms(solid(line))));
-  let forms: Kept<PathForms> | undefined;
+  let forms: Keep<PathForms> | undefined;
   const formsOf = (path: string) => {
     forms ??= disk.set(facts.bases.join('\0'));
     return forms(path, () => pathForms(path, facts.bases, disk));

@@ -4,7 +4,7 @@ import { type CallOutcome, outcomeOfEnd } from '../../model/call-outcomes.ts';
 import type { CoreEvent } from '../../model/events.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { asText } from '../../model/values/as-text.ts';
-import type { Refusal, ReportedAct } from '../../ports/index.ts';
+import type { RefusedCall, ReportedAct } from '../../ports/index.ts';
 import { listed, onto, type Pile } from './append-list.ts';
 import { doing, refusedAs } from './call-summaries.ts';
 import { hashIfPossible, type Members, membersOf, text } from './read-members.ts';
@@ -202,7 +202,7 @@ export function alarmed(calls: Calls, payload: Members): void {
  * Why a call should not have run, as far as the log knows: it was not let through itself, or it has no decision and does the same
  * as a call that was not let through. One alarm per call is enough.
  */
-export function refusalOf(calls: Calls, id: string, reported?: ReportedAct): Refusal | undefined {
+export function refusalOf(calls: Calls, id: string, reported?: ReportedAct): RefusedCall | undefined {
   if (calls.alarmed.has(id)) return undefined;
   const call = calls.open.get(id) ?? calls.over.get(id);
   if (call?.verdict !== undefined || call?.denied !== undefined) return call && refusal(call);
@@ -215,7 +215,7 @@ export function refusalOf(calls: Calls, id: string, reported?: ReportedAct): Ref
 }
 
 /** `otherwise`: the state to report when the act ran as requested although a rule had rewritten it. */
-function refusal(call: CallEvidence, otherwise?: 'rewritten'): Refusal | undefined {
+function refusal(call: CallEvidence, otherwise?: 'rewritten'): RefusedCall | undefined {
   const state = withheld(call) ?? (call.verdict === 'modify' ? otherwise : undefined);
   if (!state) return undefined;
   const { tool: name, evidence, rule_id, ask_id, engine, code } = call;
@@ -240,7 +240,7 @@ function actKey(tool: string, hash: string): string {
   return `${hash} ${tool}`;
 }
 
-function withheld(call: CallEvidence): Exclude<Refusal['state'], 'rewritten'> | undefined {
+function withheld(call: CallEvidence): Exclude<RefusedCall['state'], 'rewritten'> | undefined {
   if (call.denied || call.verdict === 'block') return 'refused';
   const state = call.outcome ? call.stopped_while : doing(call);
   return WITHHELD.find((word) => word === state);

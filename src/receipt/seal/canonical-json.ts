@@ -173,6 +173,7 @@ function quotedKey(key: string): string {
   return text;
 }
 
+/** A cache of bounded size: documents of one kind have the same member names. */
 const KEYS = new Map<string, string>();
 
 function plainNumber(value: number): number {

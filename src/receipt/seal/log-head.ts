@@ -1,9 +1,10 @@
 /** A signed statement of how many events the log holds and of their common root. Each head names the one before it. */
 import type { ReceiptSignature } from '../../model/receipt.ts';
 import type { Signer } from '../../ports/index.ts';
-import { checkSignature, type SignatureState } from '../verify/signatures.ts';
+import type { SignatureState } from '../verify/signatures.ts';
 import { hashOf } from './canonical-json.ts';
-import { type Jwks, readKeys } from './public-keys.ts';
+import type { Jwks } from './public-keys.ts';
+import { headSignature } from './tree-head.ts';
 
 export type LogHead = {
   readonly tree: 'events';
@@ -29,17 +30,8 @@ export function logHeadHash({ tree, size, root, at, first_event_id, last_event_i
   return hashOf({ object: 'event_tree_head', tree, size, root, at, first_event_id, last_event_id, previous });
 }
 
-/** The key must have been in use at the time the head names. */
 export function verifyLogHead(head: LogHead, keys: Jwks, trustAnchor?: string): SignatureState {
-  try {
-    return checkSignature(logHeadHash(head), head.signature, {
-      keys: readKeys(keys),
-      onlyKey: trustAnchor,
-      at: Date.parse(head.at),
-    }).status;
-  } catch {
-    return 'invalid';
-  }
+  return headSignature(head, logHeadHash, keys, trustAnchor);
 }
 
 /** Checks only that the value has the members of a log head, not its signature. */

@@ -18,14 +18,20 @@ export function signTreeHead(tree: Tree, at: string, signer: Signer): TreeHead {
   return { ...statement, signature: signer.sign(statementHash(statement)) };
 }
 
-/** The key must have been in use at the time the head names. */
 export function verifyTreeHead(head: TreeHead, keys: Jwks, trustAnchor?: string): SignatureState {
+  return headSignature(head, statementHash, keys, trustAnchor);
+}
+
+/** The state of the signature of a head of either tree. The key must have been in use at the time the head names. */
+export function headSignature<H extends Pick<TreeHead, 'at' | 'signature'>>(
+  head: H,
+  hash: (head: H) => string,
+  keys: Jwks,
+  onlyKey: string | undefined,
+): SignatureState {
   try {
-    return checkSignature(statementHash(head), head.signature, {
-      keys: readKeys(keys),
-      onlyKey: trustAnchor,
-      at: Date.parse(head.at),
-    }).status;
+    return checkSignature(hash(head), head.signature, { keys: readKeys(keys), onlyKey, at: Date.parse(head.at) })
+      .status;
   } catch {
     return 'invalid';
   }

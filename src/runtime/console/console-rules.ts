@@ -110,6 +110,7 @@ export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
       const history: RulesInForce['history'][number][] = [];
       for (const stream of [RULES, SAVED]) {
         for await (const { created_at: at, payload } of store.read({ stream: { of: 'resource', ...stream } })) {
+          // Both streams hold changes of the rules, and an older version may have written less of one.
           const { outcome = 'saved', version: named, rules: count } = payload as unknown as Partial<PolicyChange>;
           const { by = null } = payload as { by?: string };
           history.push({ at, outcome, version: named ?? null, rules: count ?? null, by });
@@ -208,6 +209,7 @@ export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
 function problemsOf(thrown: unknown, file: string): readonly Problem[] {
   const { kind, details, message } = asFault(thrown);
   if (kind !== 'invalid_request') throw thrown;
+  // Put there by the loader of rules, with the fault.
   return (details?.problems as unknown as readonly Problem[] | undefined) ?? [{ file, message }];
 }
 

@@ -102,6 +102,7 @@ export function consoleServices({
     },
     views: () => new Map(adapters.flatMap(({ name, view }) => (view ? [[name, view()]] : []))),
     health: () => ownHealth(store, runtime.core.keyring),
+    // Definitions that the route has read from pins of ours.
     acceptedPin: (definition, by) => acceptedPin(definition as unknown as PinBody, by),
     statedEffect: (definition) => statedEffect(definition as unknown as PinBody),
     parts: () => {

@@ -125,6 +125,7 @@ export function createStore(database: Database, options: EngineOptions): EngineS
       }
     },
     list: <T extends Row>(query: Parameters<Store['list']>[0]) =>
+      // The caller says which rows an object has; the database does not know.
       look(() => database.list(query) as unknown as Wait<readonly T[]>),
     receipt: (id) => look(() => log.receipt(id)),
     receipts: (query) => look(() => log.receipts(query)),

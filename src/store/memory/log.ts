@@ -163,5 +163,6 @@ export function pruneEvents(log: MemoryLog, upTo: number): void {
 }
 
 function* entries<T extends readonly unknown[]>(values: readonly unknown[], width: number): Generator<T> {
+  // A write set holds the members of its rows one after the other.
   for (let at = 0; at < values.length; at += width) yield values.slice(at, at + width) as unknown as T;
 }

@@ -19,6 +19,7 @@ export function createLookups(connections: Connections, schema: string) {
   const LOAD = filledIn('SELECT * FROM $S.load_1($1, $2, $3, $4, $5, $6, $7)', schema);
 
   async function load({ rows, heads, answers, chains, leases }: Wanted) {
+    // The columns of the function.
     const found = (await connections.query(LOAD, [
       ...[rows.map(({ object }) => object), rows.map(({ id }) => id)],
       ...[heads.map(({ object }) => object), heads.map(({ id }) => id)],

@@ -1,6 +1,7 @@
 /** Stored projections: single bodies, and lists by the members that are kept as columns. Knows nothing of what a row means. */
 import { Fault } from '../../model/faults.ts';
-import type { FilterName, ListQuery, Row } from '../../ports/index.ts';
+import type { ListQuery, Row } from '../../ports/index.ts';
+import { NARROW_FIRST } from '../engine/filters.ts';
 import type { Connection, Value } from './file/connection.ts';
 import { filterInBody, keyValues, rowTableOf } from './tables.ts';
 
@@ -9,16 +10,6 @@ export interface Rows {
   body(object: string, id: string): string | null | undefined;
   list(query: ListQuery): Row[];
 }
-
-/** Filters, the most selective first. State comes before workspace: lists by state mostly ask for what is still open. */
-const NARROW_FIRST: readonly FilterName[] = [
-  'task_id',
-  'session_id',
-  'parent_task_id',
-  'owner_id',
-  'state',
-  'workspace_id',
-];
 
 export function createRows(connection: Connection): Rows {
   /** A column of one row, dropped or not; undefined when there never was such a row. */

@@ -4,6 +4,7 @@
  * A filter without a column is answered from the bodies: correct, but it reads every row. Knows nothing of what a row means.
  */
 import type { FilterName } from '../../ports/index.ts';
+import { FILTERS } from '../engine/filters.ts';
 
 export type Table = 'rows' | 'sessions' | 'tasks' | 'messages' | 'outcomes' | 'runs' | 'tallies';
 
@@ -30,7 +31,7 @@ const ROWS: RowTable = {
   table: 'rows',
   holds: `object NOT IN (${[...OWN.keys()].map((object) => `'${object}'`).join(', ')})`,
   key: ['object', 'id'],
-  filters: ['workspace_id', 'session_id', 'task_id', 'parent_task_id', 'state', 'owner_id'],
+  filters: FILTERS,
 };
 export const ROW_TABLES: readonly RowTable[] = [...OWN.values(), ROWS];
 

@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-export interface Refusal {
+export interface HttpRefusal {
   readonly status: number;
   readonly code: string;
   readonly type: string;
@@ -29,17 +29,17 @@ export const REFUSALS = {
   internal: { status: 500, code: 'internal_error', type: 'server_error' },
 } as const;
 
-export function refusal(kind: keyof typeof REFUSALS, message: string): Refusal {
+export function refusal(kind: keyof typeof REFUSALS, message: string): HttpRefusal {
   return { ...REFUSALS[kind], message };
 }
 
-function envelope(refused: Refusal, requestId: string | null): string {
+function envelope(refused: HttpRefusal, requestId: string | null): string {
   const { code, type, message, param = null, details = {} } = refused;
   return JSON.stringify({ error: { code, message, type, param, request_id: requestId, details } });
 }
 
 /** Ends the response without waiting for the rest of the body. */
-export function refuse(response: ServerResponse, refused: Refusal, requestId: string): void {
+export function refuse(response: ServerResponse, refused: HttpRefusal, requestId: string): void {
   if (response.headersSent) {
     response.destroy();
     return;
@@ -54,7 +54,7 @@ export function refuse(response: ServerResponse, refused: Refusal, requestId: st
 }
 
 /** The same on a bare socket: before an upgrade, or when the request could not be parsed. */
-export function refuseSocket(socket: Duplex, refused: Refusal, requestId: string | null): void {
+export function refuseSocket(socket: Duplex, refused: HttpRefusal, requestId: string | null): void {
   if (!socket.writable) {
     socket.destroy();
     return;

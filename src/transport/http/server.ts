@@ -17,7 +17,7 @@ import type { HttpHostOptions, TlsSecrets } from './host/options.ts';
 import { createShutdown } from './host/shutdown.ts';
 import { createUpgrades } from './host/upgrades.ts';
 import { answeredPreflight, type Edge, edgeTrouble, isLoopback, isLoopbackName } from './origin.ts';
-import { type Refusal, refusal, refuse, refuseSocket } from './refusal.ts';
+import { type HttpRefusal, refusal, refuse, refuseSocket } from './refusal.ts';
 import { GatewayRequest, GatewayResponse } from './response.ts';
 import { createHttpRouter, type NewRouter } from './router.ts';
 
@@ -97,7 +97,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
   const shutdown = createShutdown({ server, open, upgraded: upgrades.taken, graceMs, leaveMs });
 
   /** Checks that need only the request line and the headers. */
-  function admit(request: IncomingMessage): Refusal | undefined {
+  function admit(request: IncomingMessage): HttpRefusal | undefined {
     // What came over the link was checked where it arrived.
     const handed = request instanceof GatewayRequest && request.hop !== undefined;
     const trouble = handed ? undefined : edgeTrouble(request, edge);
@@ -119,7 +119,7 @@ export function createHttpHost(options: HttpHostOptions): ListeningHost {
   }
 
   /** The doors are no secret: a caller that mistyped a path finds the right one in the answer. */
-  function absent(): Refusal {
+  function absent(): HttpRefusal {
     const doors = router.doors();
     const names = doors.map(({ door }) => door).join(', ');
     return { ...refusal('absent', `no door has this path; the doors here: ${names || 'none'}`), details: { doors } };
@@ -254,7 +254,7 @@ function secretsOf({ cert, key, minVersion = 'TLSv1.2' }: TlsSecrets): TlsSecret
   return { cert, key, minVersion };
 }
 
-function unreadable(code: string | undefined): Refusal {
+function unreadable(code: string | undefined): HttpRefusal {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return refusal('headersTooLarge', 'the request headers are too large');

@@ -73,10 +73,12 @@ export function createPendingRequests<Note = undefined>(
       const response = await client.requestAdvanced(message as JSONRPCRequest);
       signal?.removeEventListener('abort', giveUp);
       if (entry.failure) throw entry.failure;
+      // A frame is handed on as it was parsed, whatever the types of the library say of it.
       return response as unknown as JsonObject;
     },
     deliver(response) {
       if (!entries.delete(response.id as string)) return false;
+      // The library reads the id, and compares it; a frame may hold more than its types say.
       client.receive(response as unknown as JSONRPCResponse);
       return true;
     },

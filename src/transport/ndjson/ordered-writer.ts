@@ -31,6 +31,8 @@ export function createOrderedWriter(stream: Writable, room: () => void): Ordered
   const slots: Slot[] = [];
   let blocked = false;
   let gone = false;
+  /** Called when nothing is queued any more, or nothing can be written. */
+  let idle: (() => void)[] = [];
 
   let moment = 0;
   let alone = 0;
@@ -75,16 +77,20 @@ export function createOrderedWriter(stream: Writable, room: () => void): Ordered
     blocked = false;
     if (!isFull()) room();
   });
-  stream.once('close', () => {
+  const leaveOff = () => {
     gone = true;
     blocked = false;
+    settle();
     room();
-  });
-  stream.on('error', () => {
-    gone = true;
-    blocked = false;
-    room();
-  });
+  };
+  stream.once('close', leaveOff);
+  stream.on('error', leaveOff);
+
+  function settle(): void {
+    const waiting = idle;
+    idle = [];
+    for (const resolve of waiting) resolve();
+  }
 
   function advance(): void {
     const before = isFull();
@@ -92,6 +98,7 @@ export function createOrderedWriter(stream: Writable, room: () => void): Ordered
       const { bytes } = slots.shift() as Slot;
       if (bytes) write(bytes);
     }
+    if (slots.length === 0) settle();
     if (before && !isFull()) room();
   }
 
@@ -114,7 +121,7 @@ export function createOrderedWriter(stream: Writable, room: () => void): Ordered
       );
     },
     async flushed() {
-      while (slots.length > 0 && !gone) await new Promise((resolve) => setTimeout(resolve, 2));
+      if (slots.length > 0 && !gone) await new Promise<void>((resolve) => idle.push(resolve));
       leave();
       if (gone || stream.writableEnded) return;
       await new Promise<void>((resolve) => {

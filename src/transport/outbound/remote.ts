@@ -2,7 +2,7 @@
  * Requests to one remote and to no other address: the token goes to the configured origin only, redirects are refused,
  * responses are read within bounds, and every failure becomes a `Fault`. Knows no protocol.
  */
-
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Fault, type FaultKind } from '../../model/faults.ts';
 import { beginning } from '../../model/values/as-text.ts';
 import { anySignal } from '../../model/values/signals.ts';
@@ -45,7 +45,7 @@ export interface Remote {
 }
 
 /** The remote answered with an error status. */
-export class Refusal extends Fault {
+export class RemoteRefusal extends Fault {
   readonly status: number;
   /** The remote's own error code. */
   readonly code: string;
@@ -159,8 +159,30 @@ export function createRemote(options: RemoteOptions): Remote {
 
 /** Whether a retry can help, when the request may be sent twice. */
 export function isPassing(thrown: unknown): boolean {
-  if (thrown instanceof Refusal) return thrown.status >= 500 || thrown.status === 429 || thrown.status === 408;
+  if (thrown instanceof RemoteRefusal) return thrown.status >= 500 || thrown.status === 429 || thrown.status === 408;
   return thrown instanceof Fault && (thrown.kind === 'upstream_unavailable' || thrown.kind === 'deadline_exceeded');
+}
+
+/** Ends early, and without an error, when the signal fires. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => {});
+}
+
+const TRIES = 6;
+
+/** Retries while that may help, for `silenceMs` at most; only for requests that may be sent twice. */
+export async function persist<T>(request: () => Promise<T>, signal: AbortSignal, silenceMs: number): Promise<T> {
+  const began = performance.now();
+  for (let tries = 1, wait = 250; ; tries += 1, wait *= 2) {
+    try {
+      return await request();
+    } catch (cause) {
+      const enough = tries >= TRIES || performance.now() - began > silenceMs;
+      if (signal.aborted || !isPassing(cause) || enough) throw cause;
+      const asked = cause instanceof RemoteRefusal ? cause.retryAfterMs : undefined;
+      await pause(Math.min(asked ?? wait, 10_000), signal);
+    }
+  }
 }
 
 function unreached(cause: unknown, signal: AbortSignal): Fault {
@@ -171,18 +193,23 @@ function unreached(cause: unknown, signal: AbortSignal): Fault {
   return new Fault('upstream_unavailable', 'the remote cannot be reached', { cause });
 }
 
-async function refusalOf(response: Response, read: RemoteOptions['refusal']): Promise<Refusal> {
+async function refusalOf(response: Response, read: RemoteOptions['refusal']): Promise<RemoteRefusal> {
   const { status, headers } = response;
   if (status >= 300 && status < 400) {
     await response.body?.cancel();
-    return new Refusal('upstream_unavailable', 'the remote answers with a redirect, which is not followed', status, '');
+    return new RemoteRefusal(
+      'upstream_unavailable',
+      'the remote answers with a redirect, which is not followed',
+      status,
+      '',
+    );
   }
   const content = await readWithin(response, 64 * 1024).catch(() => new Uint8Array());
   const body = parsedJson(content);
   const { code, message } = read?.(body) ?? { code: '', message: '' };
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   const shown = `the remote answered ${status}${code && ` ${code}`}${message && `: ${beginning(message, 300)}`}`;
-  return new Refusal(kindOf(status), shown, status, code, Number.isFinite(seconds) ? seconds * 1000 : undefined);
+  return new RemoteRefusal(kindOf(status), shown, status, code, Number.isFinite(seconds) ? seconds * 1000 : undefined);
 }
 
 /** A status of the remote as a fault kind. */

@@ -68,6 +68,7 @@ function start(): void {
   if (!started.stdin) return;
   started.stdin.on('error', () => {});
   started.unref();
+  // A pipe has it; the type is that of any stream.
   (started.stdin as unknown as { unref?(): void }).unref?.();
   watching = started;
   for (const child of children) tell(`+ ${child}`);

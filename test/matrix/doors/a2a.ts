@@ -4,7 +4,7 @@ import * as older from '../../../mappings/a2a-0.3.ts';
 import { isTerminal } from '../../../src/model/words.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Setup } from '../backends.ts';
-import type { Loose } from '../gateway.ts';
+import type { Loose } from '../gateway-client.ts';
 import { createInbox, type DoorClient, eventsOf, type Work } from './door.ts';
 
 interface Dialect {

@@ -5,7 +5,8 @@ import { createInterface } from 'node:readline';
 import { WebSocket } from 'ws';
 import { eventually } from '../../support/eventually.ts';
 import type { Setup } from '../backends.ts';
-import { type Gateway, type Loose, overAt, PROCESSES, PROGRAM } from '../gateway.ts';
+import { PROCESSES, PROGRAM } from '../gateway.ts';
+import { type Gateway, type Loose, overAt } from '../gateway-client.ts';
 import { LAST_WORDS } from '../stories.ts';
 import { createInbox, type DoorClient, type Work } from './door.ts';
 

@@ -9,7 +9,7 @@ import { readScript, type Step } from '../../../src/demo/script.ts';
 import { createDemoTools } from '../../../src/demo/tools.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Setup } from '../backends.ts';
-import type { Loose } from '../gateway.ts';
+import type { Loose } from '../gateway-client.ts';
 import { type DoorClient, type Shown, settled, type Work } from './door.ts';
 import { newestTask } from './mcp.ts';
 

@@ -1,6 +1,6 @@
 /** What a client outside can do at a door, in no protocol's words. Each door of the live matrix speaks its own. */
 import type { Setup } from '../backends.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway-client.ts';
 
 export interface Answer {
   readonly approved?: boolean;

@@ -1,7 +1,7 @@
 /** A client of the Agents Protocol: over REST with an event stream, or over a WebSocket. */
 import { WebSocket } from 'ws';
 import type { Setup } from '../backends.ts';
-import { type Gateway, type Loose, VERSION } from '../gateway.ts';
+import { type Gateway, type Loose, VERSION } from '../gateway-client.ts';
 import { createInbox, type DoorClient, eventsOf, type Work } from './door.ts';
 
 const END = /^task\.(completed|failed|canceled)$/;

@@ -1,7 +1,7 @@
 /** A client of MCP 2025-11-25 over streamable HTTP: agents are tools, questions are forms, long work is a task of the protocol. */
 import { eventually } from '../../support/eventually.ts';
 import type { Setup } from '../backends.ts';
-import type { Gateway, Loose } from '../gateway.ts';
+import type { Gateway, Loose } from '../gateway-client.ts';
 import { LONG } from '../stories.ts';
 import { createInbox, type DoorClient, eventsOf, type Work } from './door.ts';
 

@@ -7,7 +7,7 @@ import { runState } from '../../../mappings/runs.ts';
 import { isTerminal } from '../../../src/model/words.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Setup } from '../backends.ts';
-import type { Loose } from '../gateway.ts';
+import type { Loose } from '../gateway-client.ts';
 import { createInbox, type DoorClient, eventsOf, type Work } from './door.ts';
 
 export const runs: DoorClient = {

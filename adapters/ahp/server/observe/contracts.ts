@@ -56,6 +56,7 @@ export function createContracts({ runs, endings, deps, report }: ContractsDeps):
   }
 
   async function taskList(run: Run, event: AhpEvent): Promise<void> {
+    // Checked by the schema of its event.
     const { tasks } = event.payload as unknown as { tasks: readonly JsonObject[] };
     const entries = tasks.map(({ id, title, status, ...rest }) => {
       const word = asText(status);
@@ -67,6 +68,7 @@ export function createContracts({ runs, endings, deps, report }: ContractsDeps):
         ext: { ahp: { id: id as Json, status: word, ...rest } },
       };
     });
+    // Plain data of ours.
     await report(run, event, [{ event: 'vendor.tollbridge.plan', payload: { entries: entries as unknown as Json } }]);
   }
 
@@ -75,6 +77,7 @@ export function createContracts({ runs, endings, deps, report }: ContractsDeps):
       status,
       checks = [],
       residual_risks = [],
+      // Checked by the schema of its event.
     } = event.payload as unknown as {
       status: string;
       checks?: readonly JsonObject[];
@@ -114,6 +117,7 @@ export function createContracts({ runs, endings, deps, report }: ContractsDeps):
 }
 
 function artifactsIn({ artifacts = [], evidence = [] }: JsonObject): JsonObject[] {
+  // Checked by the schema of its event, as the artifacts are.
   const pieces = (evidence as unknown as readonly JsonObject[]).flatMap(({ artifact }) => (artifact ? [artifact] : []));
   return [...(artifacts as unknown as readonly JsonObject[]), ...(pieces as JsonObject[])];
 }
@@ -139,5 +143,6 @@ function artifactFact(ref: JsonObject): Fact {
     sha256: hash,
     metadata: metadata as JsonObject,
   };
+  // Plain data of ours.
   return { event: 'artifact.created', payload: { artifact: artifact as unknown as Json } };
 }

@@ -6,7 +6,7 @@ import { auth, ClientCredentialsProvider } from '@modelcontextprotocol/client';
 import { asFault, type Deps, Fault } from '../../../../src/index.ts';
 import type { UpstreamConfig } from '../../config.ts';
 import { createOrigins, ownMetadata } from './origins.ts';
-import { createSignIn, type Keeping, type Kept, type OpenSignInPage, type SignIn } from './sign-in.ts';
+import { createSignIn, type Keeping, type KeptSignIn, type OpenSignInPage, type SignIn } from './sign-in.ts';
 
 export interface UpstreamAuth {
   headers(): Promise<Readonly<Record<string, string>>>;
@@ -116,7 +116,7 @@ export function signedIn(
   });
 }
 
-export function keepingIn<T = Kept>(key: string, { secret, keep, alone }: UpstreamAuthDeps): Keeping<T> {
+export function keepingIn<T = KeptSignIn>(key: string, { secret, keep, alone }: UpstreamAuthDeps): Keeping<T> {
   return {
     async read() {
       const text = await secret(key).catch((cause) => {

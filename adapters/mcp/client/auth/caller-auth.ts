@@ -13,7 +13,7 @@ import { authorityOf, createTokenExchange, incomingToken } from '../../../../src
 import type { UpstreamConfig } from '../../config.ts';
 import { keepingIn, keptAs, signedIn, type UpstreamAuth } from './auth.ts';
 import { entriesInMemory, type LinkEntry, type Pending } from './open-links.ts';
-import { createSignInLinks, type Refusal } from './sign-in-links.ts';
+import { createSignInLinks, type SignInRefusal } from './sign-in-links.ts';
 import { SignInRequired } from './sign-in-required.ts';
 
 export type CallerAuthDeps = Pick<Deps, 'secret' | 'keep' | 'alone' | 'log' | 'clock' | 'learn'> & {
@@ -151,7 +151,7 @@ function signingIn(
       const make = () => signedIn(name, url, { ...config }, deps, keeping);
       let signIn = make();
       let refusal: SignInRequired | undefined;
-      const needed = async (why?: Refusal) => new SignInRequired(name, caller, await links.link(caller, why));
+      const needed = async (why?: SignInRefusal) => new SignInRequired(name, caller, await links.link(caller, why));
       const headers = async () => {
         const found = await signIn.headers();
         if (!found.authorization) throw await needed();

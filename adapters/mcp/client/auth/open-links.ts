@@ -5,8 +5,8 @@
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Caller } from '../../../../src/transport/outbound/caller-credentials.ts';
-import type { Begun, Kept } from './sign-in.ts';
-import type { Refusal } from './sign-in-links.ts';
+import type { Begun, KeptSignIn } from './sign-in.ts';
+import type { SignInRefusal } from './sign-in-links.ts';
 
 /** One link of one caller. All of it is secret. */
 export interface Pending {
@@ -14,12 +14,12 @@ export interface Pending {
   readonly caller: Caller;
   /** In milliseconds, by the clock of the machine. */
   readonly expires: number;
-  readonly why?: Refusal;
+  readonly why?: SignInRefusal;
   readonly tries: number;
   /** The sign-in that one browser has begun. Another browser that opens the link begins anew. */
   readonly begun?: BegunInBrowser;
   /** Set when the browser is back with tokens. */
-  readonly came?: { readonly code: string; readonly kept: Kept };
+  readonly came?: { readonly code: string; readonly kept: KeptSignIn };
 }
 
 export interface BegunInBrowser extends Begun {
@@ -28,7 +28,7 @@ export interface BegunInBrowser extends Begun {
   /** Where the authorization server was told to send the browser. */
   readonly redirect: string;
   /** Our registrations, as the sign-in left them. */
-  readonly kept: Kept;
+  readonly kept: KeptSignIn;
 }
 
 /** Where the links of one caller are. */

@@ -2,12 +2,12 @@
 import { discoverAuthorizationServerMetadata } from '@modelcontextprotocol/client';
 import { own } from '../../../../src/index.ts';
 import { createOrigins } from './origins.ts';
-import type { Kept } from './sign-in.ts';
+import type { KeptSignIn } from './sign-in.ts';
 
 /** False where that cannot be done: the tokens then stay valid until they expire. */
 export async function revoke(
   server: URL,
-  { tokens, clients, issuer: signedInAt }: Kept,
+  { tokens, clients, issuer: signedInAt }: KeptSignIn,
   clientId?: string,
 ): Promise<boolean> {
   const issuer = tokens?.issuer ?? signedInAt;

@@ -13,19 +13,19 @@ import { isLoopback } from '../../../../src/transport/http/origin.ts';
 import type { Caller } from '../../../../src/transport/outbound/caller-credentials.ts';
 import { type BegunInBrowser, createOpenLinks, type LinkEntry, type Pending } from './open-links.ts';
 import { probe } from './probe.ts';
-import type { Keeping, Kept, SignIn } from './sign-in.ts';
+import type { Keeping, KeptSignIn, SignIn } from './sign-in.ts';
 import { markup, sendPage } from './sign-in-page.ts';
 
 export interface SignInLinks {
   /** The link for this caller. Undefined where no browser can reach the gateway. */
-  link(caller: Caller, why?: Refusal): Promise<string | undefined>;
+  link(caller: Caller, why?: SignInRefusal): Promise<string | undefined>;
   /** The caller has the code: the tokens are now its own. Throws for a wrong code. */
   finish(caller: Caller, code: string): Promise<void>;
   close(): void;
 }
 
 /** The refusal that a new sign-in is to mend, where a server has refused a token. */
-export interface Refusal {
+export interface SignInRefusal {
   readonly status: number;
   readonly challenge: string | undefined;
 }
@@ -42,8 +42,8 @@ export interface SignInLinksDeps {
   /** Where the open links of a caller are. */
   readonly entryOf: (reference: string) => LinkEntry;
   /** What is stored for this caller already. */
-  readonly stored: (caller: Caller) => Promise<Kept | undefined>;
-  readonly store: (caller: Caller, kept: Kept) => Promise<void>;
+  readonly stored: (caller: Caller) => Promise<KeptSignIn | undefined>;
+  readonly store: (caller: Caller, kept: KeptSignIn) => Promise<void>;
 }
 
 const LIFETIME_MS = 15 * 60_000;
@@ -67,7 +67,7 @@ export function createSignInLinks(deps: SignInLinksDeps): SignInLinks {
     { path: `${path}/*`, listed: false, handsOver: true, names: [{ query: 'state' }], handler: handle },
   ]);
 
-  async function link(caller: Caller, why?: Refusal): Promise<string | undefined> {
+  async function link(caller: Caller, why?: SignInRefusal): Promise<string | undefined> {
     if (!http?.url) return undefined;
     const id = await open.change(caller, (links) => {
       const known = links.find((each) => isSame(each.caller, caller) && !each.came);
@@ -205,7 +205,7 @@ export function createSignInLinks(deps: SignInLinksDeps): SignInLinks {
 }
 
 /** What a sign-in obtains is with its link until the caller has returned the code. */
-function keepingHere(before: Kept): Keeping & { now(): Kept } {
+function keepingHere(before: KeptSignIn): Keeping & { now(): KeptSignIn } {
   let kept = before;
   return {
     now: () => kept,

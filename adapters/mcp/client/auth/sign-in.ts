@@ -18,14 +18,14 @@ import type { UpstreamAuth } from './auth.ts';
 import { createOrigins, ownMetadata } from './origins.ts';
 
 /** The state that is kept between starts. All of it is secret. */
-export interface Kept {
+export interface KeptSignIn {
   readonly tokens?: StoredOAuthTokens;
   /** Our registrations, by their issuer: no other authorization server gets them. */
   readonly clients?: Readonly<Record<string, StoredOAuthClientInformation>>;
   /** The issuer a person signed in at. Without a new sign-in, no other issuer gets our credentials. */
   readonly issuer?: string;
 }
-export interface Keeping<T = Kept> {
+export interface Keeping<T = KeptSignIn> {
   read(): Promise<T | undefined>;
   write(kept: T): Promise<void>;
   /** Runs `work` under a lock that holds across processes. */
@@ -81,7 +81,7 @@ const REREAD_MS = 5_000;
 
 export function createSignIn(options: SignInOptions): SignIn {
   const { server, redirect, client, scope, keeping, visit, advice, log } = options;
-  let kept: Promise<Kept> | undefined;
+  let kept: Promise<KeptSignIn> | undefined;
   const fresh = () => freshFlow(options.newState);
   const person = options.person === true || visit !== undefined;
   let flow = fresh();
@@ -104,7 +104,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     });
     return reading;
   };
-  const keep = async (change: Kept, forget?: 'tokens') => {
+  const keep = async (change: KeptSignIn, forget?: 'tokens') => {
     const { tokens, ...others } = await current();
     const next = { ...others, ...(tokens && forget !== 'tokens' && { tokens }), ...change };
     kept = Promise.resolve(next);

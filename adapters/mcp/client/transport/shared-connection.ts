@@ -29,6 +29,7 @@ export function createSharedConnection(say: (frame: object) => Promise<void>, un
   return {
     take(frame) {
       if (isResponse(frame)) {
+        // A frame is an object of JSON.
         pending.deliver(frame as unknown as JsonObject);
         return;
       }
@@ -56,6 +57,7 @@ export function createSharedConnection(say: (frame: object) => Promise<void>, un
           received,
           () => say(notice('notifications/cancelled', { requestId: id })).catch(() => {}),
         );
+        // What a server calls an error is handed on as it came.
         return 'error' in answer
           ? { error: answer.error as unknown as WireError }
           : { result: answer.result as JsonObject };

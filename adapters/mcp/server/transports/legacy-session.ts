@@ -168,6 +168,7 @@ export function createLegacyClientSession({
   /** The reason, for a notification that the table of frames refuses. */
   async function received(frame: Notice | Response): Promise<FrameOutcome | undefined> {
     if (isResponse(frame)) {
+      // A frame is an object of JSON.
       asked.deliver(frame as unknown as JsonObject);
       return undefined;
     }

@@ -199,6 +199,7 @@ export function createRunRenderer(): RunRenderer {
 
   function plainly(event: CoreEvent, before: Before): readonly RunEvent[] {
     const { payload, created_at: at } = event;
+    // Each kind has the ones it is read for.
     const { task, message, ask } = payload as unknown as { task: Task; message: Message; ask: AskRecord };
     switch (event.event) {
       case 'task.started':

@@ -2,7 +2,7 @@
 import { all } from '../api.ts';
 import { Link } from '../router.tsx';
 import { bag, str } from '../rows.ts';
-import { dayAndTime, Empty, Title, Trouble, useLoad } from '../ui.tsx';
+import { dayAndTime, Empty, Table, Title, Trouble, useLoad } from '../ui.tsx';
 import { listOf, Outcome, type ReceiptRow } from './proof/parts.tsx';
 import { OneReceipt } from './proof/receipt.tsx';
 import { TreeAndWitnesses } from './proof/tree.tsx';
@@ -44,34 +44,21 @@ function Receipts({ rows, task }: { readonly rows: readonly ReceiptRow[]; readon
         <Empty title="No receipt yet">A receipt is issued when a task ends.</Empty>
       ) : (
         <div class="stack">
-          <section class="card table-wrap" tabIndex={0}>
-            <table>
-              <thead>
-                <tr>
-                  <th>Receipt</th>
-                  <th>Outcome</th>
-                  <th>Calls</th>
-                  <th>Issued</th>
-                  <th>Hash</th>
-                </tr>
-              </thead>
-              <tbody>
-                {rows.toReversed().map(({ id, wire: { payload }, created_at }) => (
-                  <tr key={id}>
-                    <td>
-                      <Link to={`/proof/${id}`}>{id}</Link>
-                    </td>
-                    <td>
-                      <Outcome receipt={payload} />
-                    </td>
-                    <td class="n">{listOf(bag(payload.side_effects).tool_calls).length}</td>
-                    <td>{dayAndTime(created_at)}</td>
-                    <td class="mono soft">{str(bag(payload.chain).receipt_hash).slice(7, 23)}…</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </section>
+          <Table card columns={['Receipt', 'Outcome', 'Calls', 'Issued', 'Hash']}>
+            {rows.toReversed().map(({ id, wire: { payload }, created_at }) => (
+              <tr key={id}>
+                <td>
+                  <Link to={`/proof/${id}`}>{id}</Link>
+                </td>
+                <td>
+                  <Outcome receipt={payload} />
+                </td>
+                <td class="n">{listOf(bag(payload.side_effects).tool_calls).length}</td>
+                <td>{dayAndTime(created_at)}</td>
+                <td class="mono soft">{str(bag(payload.chain).receipt_hash).slice(7, 23)}…</td>
+              </tr>
+            ))}
+          </Table>
           <TreeAndWitnesses rows={rows} />
         </div>
       )}

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { all, call, holds, type Me } from '../api.ts';
 import { go, Link } from '../router.tsx';
 import { type LogEvent, toRow } from '../rows.ts';
-import { Badge, dayAndTime, Empty, Line, Title, Trouble, useLoad } from '../ui.tsx';
+import { Badge, dayAndTime, Empty, Line, Table, Title, Trouble, useLoad } from '../ui.tsx';
 
 interface Task {
   readonly id: string;
@@ -172,27 +172,17 @@ function Compare({ source, replay }: { readonly source: string; readonly replay:
         Replay compared
       </Title>
       <Trouble thrown={task.error ?? events.error} />
-      <div class="card table-wrap" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th>As it happened ({source})</th>
-              <th>Replayed ({replay})</th>
-            </tr>
-          </thead>
-          <tbody>
-            {pairs.slice(0, 2000).map(({ left, right, same }, at) => (
-              <tr key={String(at)} class={same ? '' : 'different'}>
-                <td>{left && <OneEvent event={left} />}</td>
-                <td>
-                  {!same && <Badge tone="warn">differs</Badge>}{' '}
-                  {right ? <OneEvent event={right} /> : <span class="soft">no such event</span>}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table card columns={[`As it happened (${source})`, `Replayed (${replay})`]}>
+        {pairs.slice(0, 2000).map(({ left, right, same }, at) => (
+          <tr key={String(at)} class={same ? '' : 'different'}>
+            <td>{left && <OneEvent event={left} />}</td>
+            <td>
+              {!same && <Badge tone="warn">differs</Badge>}{' '}
+              {right ? <OneEvent event={right} /> : <span class="soft">no such event</span>}
+            </td>
+          </tr>
+        ))}
+      </Table>
     </div>
   );
 }

@@ -117,6 +117,7 @@ export function createConnections(target: Target, location: PostgresLocation): C
     return {
       query: (text, values = []) => run(client, text, values),
       async batch(text) {
+        // Several statements in one text give a list, which the types of the driver leave out.
         const results = (await client.query({ text, rowMode: 'array' })) as unknown as pg.QueryArrayResult[];
         return results.at(-1)!.rows as Rows;
       },

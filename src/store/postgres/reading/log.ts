@@ -33,6 +33,7 @@ export function createLog(connections: Connections, schema: string, inTurn: () =
       // Only commits ask, and what they rest on is checked. Readers ask anew: others may have written without a turn.
       const state = locked() ?? (connections.current() ? undefined : inTurn());
       if (state) return state.end;
+      // The columns of the statement.
       const [position, floorAt, resource, location, word] = (await connections.query(END))[0] as unknown as [
         number,
         string,

@@ -1,6 +1,7 @@
 /** Stored projections: single bodies, and lists by the members that are kept as columns. Knows nothing of what a row means. */
 import { Fault } from '../../../model/faults.ts';
-import type { FilterName, ListQuery, Row } from '../../../ports/index.ts';
+import type { ListQuery, Row } from '../../../ports/index.ts';
+import { NARROW_FIRST } from '../../engine/filters.ts';
 import type { Connections, Value } from '../connection/connections.ts';
 import { filledIn } from '../schema/migrations.ts';
 
@@ -9,9 +10,6 @@ export interface Rows {
   body(object: string, id: string): Promise<string | null>;
   list(query: ListQuery): Promise<Row[]>;
 }
-
-/** The most selective first, so that the statement of a query is always the same. */
-const FILTERS: readonly FilterName[] = ['task_id', 'session_id', 'parent_task_id', 'owner_id', 'state', 'workspace_id'];
 
 interface Asked {
   readonly object: string;
@@ -58,7 +56,8 @@ export function createRows(connections: Connections, schema: string): Rows {
       const values: Value[] = [object];
       const bind = (value: Value): string => `$${values.push(value)}`;
       const terms = ['object = $1', 'body IS NOT NULL'];
-      for (const name of FILTERS) {
+      // Always in this order, so that the statement of a query is always the same.
+      for (const name of NARROW_FIRST) {
         const wanted = where[name];
         if (wanted === undefined) continue;
         terms.push(

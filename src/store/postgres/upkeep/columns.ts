@@ -45,6 +45,7 @@ export function createColumns(connections: Connections, log: Log, words: Databas
   const { unpack } = createWordReader(words);
 
   async function inPage(from: number, to: number): Promise<ColumnFault | undefined> {
+    // The columns of the statement.
     const page = (await connections.query(SELECT, [from, to])) as unknown as Columns[];
     for (const [at, columns] of page.entries()) {
       if (columns[0] !== from + at + 1) return { event_id: eventId(from + at + 1), column: 'position' };

@@ -3,13 +3,12 @@
  * written to the write-ahead log, and is dropped afterwards; one whose gateway died is dropped a day later.
  */
 import { randomBytes } from 'node:crypto';
-import type { FilterName, Row } from '../../../ports/index.ts';
+import type { Row } from '../../../ports/index.ts';
 import type { FoldedRow, FoldTable, FreshRows, StoredRow } from '../../engine/database.ts';
-import { filterOf } from '../../engine/filters.ts';
+import { FILTERS, filterOf } from '../../engine/filters.ts';
 import type { Connections, Transaction } from '../connection/connections.ts';
 import { filledIn } from '../schema/migrations.ts';
 
-const FILTERS: readonly FilterName[] = ['workspace_id', 'session_id', 'task_id', 'parent_task_id', 'state', 'owner_id'];
 const COLUMNS = `object, id, created_at, ${FILTERS.join(', ')}, body`;
 export const FRESH = 'fresh_';
 
@@ -31,6 +30,7 @@ export function createFoldTable(
     async load(pointers) {
       if (pointers.length === 0) return [];
       const values = [pointers.map(({ object }) => object), pointers.map(({ id }) => id)];
+      // The columns of the statement.
       const found = (await connections.query(LOAD, values)) as unknown as [
         string,
         string,

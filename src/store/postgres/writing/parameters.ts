@@ -1,11 +1,8 @@
 /** A write set as the parameters of the function that writes it: one list for each column. Knows the columns and nothing of what is in them. */
 
-import type { FilterName } from '../../../ports/index.ts';
 import type { Column, RowChange, WriteSet } from '../../engine/commit/write-set.ts';
-import { filterOf } from '../../engine/filters.ts';
+import { FILTERS, filterOf } from '../../engine/filters.ts';
 import type { Value } from '../connection/connections.ts';
-
-const FILTERS: readonly FilterName[] = ['workspace_id', 'session_id', 'task_id', 'parent_task_id', 'state', 'owner_id'];
 
 /** In the order of the function's parameters. */
 export function parametersOf(writeSet: WriteSet): Value[] {

@@ -65,6 +65,7 @@ export function createWriter(deps: WriterDeps): Writer {
   /** Takes the lock. */
   async function begin(connection: Connection): Promise<LockedTransaction> {
     const [found] = await connection.batch(BEGIN);
+    // The columns of the statement.
     const row = found as unknown as StateRow;
     versions.exact(row[0]);
     return {

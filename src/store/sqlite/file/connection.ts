@@ -123,6 +123,7 @@ function connect({ path, maxBytes, counterFd, checkpointsOnDemand }: ConnectionO
     const known = prepared.get(sql);
     if (known) return known;
     const statement = db.prepare(sql);
+    // `raw()` changes what the rows of a statement are, and not its type.
     const slot: Slot = { statement: (statement.reader ? statement.raw() : statement) as unknown as Statement };
     slots.push(slot);
     const fresh: Statement = {

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createUpstreamAuth } from '../../../../adapters/mcp/client/auth/auth.ts';
-import { createSignIn, type Kept, type OpenSignInPage } from '../../../../adapters/mcp/client/auth/sign-in.ts';
+import { createSignIn, type KeptSignIn, type OpenSignInPage } from '../../../../adapters/mcp/client/auth/sign-in.ts';
 
 /** An authorization server that registers anyone and gives a token for any code. */
 async function authorizationServer() {
@@ -36,7 +36,7 @@ async function authorizationServer() {
 
 async function signIn(visit?: OpenSignInPage) {
   const warnings: string[] = [];
-  const kept: Kept[] = [];
+  const kept: KeptSignIn[] = [];
   const auth = createSignIn({
     server: await authorizationServer(),
     redirect: 'http://127.0.0.1:1/back',

@@ -29,6 +29,7 @@ export function Drift({ pin, me, done }: { readonly pin: Pin; readonly me: Me; r
     `${pin.id} ${str(pending.version)}`,
   );
   const refused = refusedOf(pin);
+  // Read by the names of the members that changed.
   const was = pin as unknown as Readonly<Record<string, unknown>>;
   const shown = (value: unknown) =>
     typeof value === 'string' ? value : (JSON.stringify(value ?? null, undefined, 2) ?? '');

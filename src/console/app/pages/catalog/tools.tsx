@@ -4,7 +4,7 @@ import { ApiError, all, type Me } from '../../api.ts';
 import { useFeed } from '../../feed.ts';
 import { Link } from '../../router.tsx';
 import { countedSince, extendTally, type Measure, median, type Tally } from '../../tally.ts';
-import { Badge, Count, duration, Empty, Line, Trouble, useLoad } from '../../ui.tsx';
+import { Badge, Count, duration, Empty, Line, Table, Trouble, useLoad } from '../../ui.tsx';
 import type { Catalog, ServerState } from '../catalog.tsx';
 import { Drift, type Pin, refusedOf } from './drift.tsx';
 
@@ -63,54 +63,39 @@ export function Tools({ me, states, parts }: ToolsProps) {
                 <Line text={server || 'without a server'} />
               </b>
             </p>
-            <div class="table-wrap" tabIndex={0}>
-              <table>
-                <thead>
-                  <tr>
-                    <th>Tool</th>
-                    <th class="n">Calls</th>
-                    <th class="n">Refused</th>
-                    <th class="n">Failed</th>
-                    <th class="n">Median time</th>
-                    <th class="n">Cost</th>
-                    <th class="n">Definition</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {(tools.value ?? [])
-                    .filter((tool) => (tool.server ?? '') === server)
-                    .map((tool) => {
-                      const pin = pinned.find(({ name, source }) => name === tool.name && source === tool.server);
-                      return (
-                        <tr key={tool.id}>
-                          <td>
-                            <Link to={`/activity?tool=${encodeURIComponent(tool.name)}`}>
-                              <Line text={tool.name} />
-                            </Link>
-                            <p class="soft">
-                              <Line text={tool.description.slice(0, 160)} />
-                            </p>
-                          </td>
-                          <Numbers name={tool.name} measure={measured.get(tool.name)} />
-                          <td class="n">
-                            {pin ? (
-                              <Badge tone={pin.metadata.pending ? 'bad' : 'good'}>
-                                {refusedOf(pin)
-                                  ? 'refused'
-                                  : pin.metadata.pending
-                                    ? 'changed'
-                                    : `pinned ${pin.version.slice(7, 15)}`}
-                              </Badge>
-                            ) : (
-                              <Badge>{configured.has(server) ? 'not called yet' : 'built in'}</Badge>
-                            )}
-                          </td>
-                        </tr>
-                      );
-                    })}
-                </tbody>
-              </table>
-            </div>
+            <Table columns={['Tool']} numbers={['Calls', 'Refused', 'Failed', 'Median time', 'Cost', 'Definition']}>
+              {(tools.value ?? [])
+                .filter((tool) => (tool.server ?? '') === server)
+                .map((tool) => {
+                  const pin = pinned.find(({ name, source }) => name === tool.name && source === tool.server);
+                  return (
+                    <tr key={tool.id}>
+                      <td>
+                        <Link to={`/activity?tool=${encodeURIComponent(tool.name)}`}>
+                          <Line text={tool.name} />
+                        </Link>
+                        <p class="soft">
+                          <Line text={tool.description.slice(0, 160)} />
+                        </p>
+                      </td>
+                      <Numbers name={tool.name} measure={measured.get(tool.name)} />
+                      <td class="n">
+                        {pin ? (
+                          <Badge tone={pin.metadata.pending ? 'bad' : 'good'}>
+                            {refusedOf(pin)
+                              ? 'refused'
+                              : pin.metadata.pending
+                                ? 'changed'
+                                : `pinned ${pin.version.slice(7, 15)}`}
+                          </Badge>
+                        ) : (
+                          <Badge>{configured.has(server) ? 'not called yet' : 'built in'}</Badge>
+                        )}
+                      </td>
+                    </tr>
+                  );
+                })}
+            </Table>
           </div>
         ))}
       </section>

@@ -1,6 +1,6 @@
 /** A receipt in words: what was done, under which decision, and what it consumed. */
 import { bag, str } from '../../rows.ts';
-import { Line } from '../../ui.tsx';
+import { Line, Table } from '../../ui.tsx';
 import { type Bag, listOf } from './parts.tsx';
 
 export function Readable({ receipt }: { readonly receipt: Bag }) {
@@ -56,47 +56,32 @@ export function Readable({ receipt }: { readonly receipt: Bag }) {
             </dd>,
           ])}
       </dl>
-      <div class="table-wrap" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th>Act</th>
-              <th>Effect</th>
-              <th>Decision</th>
-              <th>Rule</th>
-              <th>Approved by</th>
-              <th>Evidence</th>
-              <th>Result</th>
-            </tr>
-          </thead>
-          <tbody>
-            {listOf(calls)
-              .slice(0, 500)
-              .map((call) => {
-                const about = bag(call.metadata);
-                const answer = answers.find(({ approval_id: id }) => id === about.ask_id);
-                const words = [
-                  call.tool,
-                  about.effect,
-                  about.verdict,
-                  about.rule_id,
-                  answer && `${str(answer.actor)} (${str(answer.decision)})`,
-                  about.evidence,
-                  call.status,
-                ];
-                return (
-                  <tr key={str(call.call_id)}>
-                    {words.map((word, at) => (
-                      <td key={String(at)}>
-                        <Line text={str(word)} />
-                      </td>
-                    ))}
-                  </tr>
-                );
-              })}
-          </tbody>
-        </table>
-      </div>
+      <Table columns={['Act', 'Effect', 'Decision', 'Rule', 'Approved by', 'Evidence', 'Result']}>
+        {listOf(calls)
+          .slice(0, 500)
+          .map((call) => {
+            const about = bag(call.metadata);
+            const answer = answers.find(({ approval_id: id }) => id === about.ask_id);
+            const words = [
+              call.tool,
+              about.effect,
+              about.verdict,
+              about.rule_id,
+              answer && `${str(answer.actor)} (${str(answer.decision)})`,
+              about.evidence,
+              call.status,
+            ];
+            return (
+              <tr key={str(call.call_id)}>
+                {words.map((word, at) => (
+                  <td key={String(at)}>
+                    <Line text={str(word)} />
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+      </Table>
       {listOf(calls).length === 0 && <p class="soft">No act is on record.</p>}
     </>
   );

@@ -5,6 +5,7 @@ import { ApiError, call, type Me } from '../../api.ts';
 import { Empty, Line, Trouble } from '../../ui.tsx';
 import { Cases } from './cases.tsx';
 import { WhatWouldChange } from './what-would-change.tsx';
+import { WORDS } from './words.ts';
 
 export function Editor({
   me,
@@ -126,52 +127,6 @@ export function Editor({
     </section>
   );
 }
-
-const WORDS = [
-  'id:',
-  'when:',
-  'then:',
-  'say:',
-  'to:',
-  'expires:',
-  'set:',
-  'retry_after:',
-  'unless:',
-  'allow',
-  'ask',
-  'block',
-  'deny',
-  'defer',
-  'modify',
-  'effect:',
-  'tool:',
-  'server:',
-  'principal:',
-  'door:',
-  'persona:',
-  'target:',
-  'path:',
-  'command:',
-  'url:',
-  'content:',
-  'tier:',
-  'workspace:',
-  'session:',
-  'tenant:',
-  'persona_id:',
-  'evidence:',
-  'arguments:',
-  'attributes:',
-  'kind:',
-  'read',
-  'write',
-  'delete',
-  'execute',
-  'send',
-  'publish',
-  'pay',
-  'unknown',
-];
 
 /** Words that continue the one before the cursor. */
 function Completions({

@@ -39,6 +39,7 @@ export function WhatWouldChange({
       });
       if (!response.ok || !response.body) throw await failure(response);
       const reader = response.body
+        // The types of the two libraries differ in what a decoder takes.
         .pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>)
         .getReader();
       const rows: ChangedDecision[] = [];

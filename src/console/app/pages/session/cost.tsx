@@ -2,7 +2,7 @@
 import { useMemo } from 'preact/hooks';
 import { Link } from '../../router.tsx';
 import { type LogEvent, str, usdIn } from '../../rows.ts';
-import { Empty, Line } from '../../ui.tsx';
+import { Empty, Line, Table } from '../../ui.tsx';
 
 /** Tokens and money by agent and model, each with the events that report them. */
 export function Cost({ session, events }: { readonly session: string; readonly events: readonly LogEvent[] }) {
@@ -10,42 +10,28 @@ export function Cost({ session, events }: { readonly session: string; readonly e
   if (sums.length === 0) return <Empty title="No usage was reported in this session" />;
   return (
     <div class="column">
-      <section class="card table-wrap" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th>Agent</th>
-              <th>Model</th>
-              <th class="n">Reports</th>
-              <th class="n">Tokens in</th>
-              <th class="n">Tokens out</th>
-              <th class="n">Cost</th>
-            </tr>
-          </thead>
-          <tbody>
-            {sums.map(({ agent, model, reports, input, output, usd }) => (
-              <tr key={`${agent} ${model}`}>
-                <td>
-                  <Line text={agent} />
-                </td>
-                <td>
-                  <Line text={model} />
-                </td>
-                <td class="n">
-                  <Link
-                    to={`/activity?session=${session}&event=vendor.tollbridge.usage&caller=${encodeURIComponent(agent)}`}
-                  >
-                    {reports.toLocaleString('en')}
-                  </Link>
-                </td>
-                <td class="n">{input.toLocaleString('en')}</td>
-                <td class="n">{output.toLocaleString('en')}</td>
-                <td class="n">{usd.toFixed(4)} USD</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <Table card columns={['Agent', 'Model']} numbers={['Reports', 'Tokens in', 'Tokens out', 'Cost']}>
+        {sums.map(({ agent, model, reports, input, output, usd }) => (
+          <tr key={`${agent} ${model}`}>
+            <td>
+              <Line text={agent} />
+            </td>
+            <td>
+              <Line text={model} />
+            </td>
+            <td class="n">
+              <Link
+                to={`/activity?session=${session}&event=vendor.tollbridge.usage&caller=${encodeURIComponent(agent)}`}
+              >
+                {reports.toLocaleString('en')}
+              </Link>
+            </td>
+            <td class="n">{input.toLocaleString('en')}</td>
+            <td class="n">{output.toLocaleString('en')}</td>
+            <td class="n">{usd.toFixed(4)} USD</td>
+          </tr>
+        ))}
+      </Table>
     </div>
   );
 }

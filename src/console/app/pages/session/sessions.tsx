@@ -1,7 +1,7 @@
 /** All sessions, newest first. */
 import { all } from '../../api.ts';
 import { Link } from '../../router.tsx';
-import { dayAndTime, Title, Trouble, useLoad } from '../../ui.tsx';
+import { dayAndTime, Table, Title, Trouble, useLoad } from '../../ui.tsx';
 
 export interface Session {
   readonly id: string;
@@ -21,28 +21,17 @@ export function Sessions() {
     <div class="page">
       <Title note={`${value.length} sessions`}>Sessions</Title>
       <Trouble thrown={error} />
-      <div class="card table-wrap" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th>Session</th>
-              <th>State</th>
-              <th>Since</th>
-            </tr>
-          </thead>
-          <tbody>
-            {value.toReversed().map((session) => (
-              <tr key={session.id}>
-                <td>
-                  <Link to={`/sessions/${session.id}`}>{session.id}</Link>
-                </td>
-                <td>{stateOf(session)}</td>
-                <td>{dayAndTime(session.created_at)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table card columns={['Session', 'State', 'Since']}>
+        {value.toReversed().map((session) => (
+          <tr key={session.id}>
+            <td>
+              <Link to={`/sessions/${session.id}`}>{session.id}</Link>
+            </td>
+            <td>{stateOf(session)}</td>
+            <td>{dayAndTime(session.created_at)}</td>
+          </tr>
+        ))}
+      </Table>
     </div>
   );
 }
