@@ -30,14 +30,16 @@ export interface StdioOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** After the end of the input. Clients that have left wait about two seconds before they send a signal, which ends it at once. */
-const FINISH_MS = 5_000;
+/** An input that ends this soon after a request that is not answered yet is a script's; a client that leaves closes it at any time. */
+const SCRIPT_MS = 1_000;
+/** How long a script's requests may take then. A signal ends them at once. */
+const FINISH_MS = 30_000;
 
 const LIMITS = { depth: 100, values: 200_000 };
 
 /**
- * Resolves when the input has ended and no request is under way: each is answered, or aborted when that takes long. A script may write its
- * requests and close its input before it reads the answers.
+ * Resolves when the input has ended and no request is under way. They are aborted, except for those of a script that wrote its requests and
+ * closed its input before it reads the answers.
  */
 export async function serveStdio(
   { input, output }: { readonly input: Readable; readonly output: Writable },
@@ -59,6 +61,7 @@ export async function serveStdio(
   const talking = new Set<Promise<void>>();
   /** Without those that only their client ends. */
   const finishing = new Set<Promise<void>>();
+  let last: { readonly talk: Promise<void>; readonly at: number } | undefined;
   const unread = (why: string, id: Id | null) => send({ jsonrpc: '2.0', id, ...failed(CODES.parse, why) });
   const skipped = (why: string) => unread(why, null);
 
@@ -126,10 +129,13 @@ export async function serveStdio(
           open.add(talk);
           talk.finally(() => open.delete(talk));
         }
+        if (!frame || isRequest(frame)) last = { talk, at: performance.now() };
       }
     }
-    const over = anySignal([AbortSignal.timeout(FINISH_MS), ...(signal ? [signal] : [])]);
-    if (input.readableEnded) await unlessStopped(Promise.all(finishing), over).catch(() => {});
+    if (input.readableEnded && last && finishing.has(last.talk) && performance.now() - last.at < SCRIPT_MS) {
+      const over = anySignal([AbortSignal.timeout(FINISH_MS), ...(signal ? [signal] : [])]);
+      await unlessStopped(Promise.all(finishing), over).catch(() => {});
+    }
   } finally {
     session.end();
     await Promise.allSettled(talking);
