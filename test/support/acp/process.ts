@@ -25,7 +25,7 @@ require('readline').createInterface({ input: process.stdin }).on('line', (line) 
   if (method === 'session/new') send({ id, result: { sessionId: 's1' } });
   if (method !== 'session/prompt') return;
   send({ method: 'session/update', params: { sessionId: 's1', update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'hm' } } } });
-  if (params.prompt[0].text === 'say it') return send({ id, result: { stopReason: 'end_turn' } });
+  if (params.prompt.some(({ text }) => text === 'say it')) return send({ id, result: { stopReason: 'end_turn' } });
   const toolCall = { toolCallId: 't1', title: 'Edit', kind: 'edit' };
   send({ id: 0, method: 'session/request_permission', params: { sessionId: 's1', toolCall, options: [{ optionId: 'y', name: 'Y', kind: 'allow_once' }] } });
 });

@@ -132,6 +132,44 @@ test.each(['opened', 'loaded again'])(
   },
 );
 
+test('two editors with one session each see what the other did, and work of a third client is done once', async () => {
+  const dir = await location();
+  const open = async (relay: ReturnType<typeof startRelay>, method: string, more: object = {}) => {
+    await relay.editor.ask('initialize', { protocolVersion: 1 });
+    return await relay.editor.ask(method, { cwd: dir, mcpServers: [], ...more });
+  };
+  const textsOf = ({ editor }: ReturnType<typeof startRelay>) =>
+    editor.frames.flatMap(({ params }) => (params?.update as { content?: { text?: string } })?.content?.text ?? []);
+  const one = startRelay({ dir });
+  const sessionId = (await open(one, 'session/new')).result?.sessionId;
+  const prompt = [{ type: 'text', text: 'say it' }];
+  await one.editor.ask('session/prompt', { sessionId, prompt });
+  const two = startRelay({ dir });
+  await open(two, 'session/load', { sessionId });
+  expect(textsOf(two)).toEqual(['say it', 'hm']);
+  const both = await Promise.all([one, two].map(({ editor }) => editor.ask('session/prompt', { sessionId, prompt })));
+  expect(both.map(({ result }) => result)).toEqual([{ stopReason: 'end_turn' }, { stopReason: 'end_turn' }]);
+
+  const home = await openTestGateway({ dir, clock: systemClock });
+  const third = await openEditor(home);
+  const [{ sessionId: ours }] = (await third.call('session/list', {})).sessions;
+  await third.call('session/load', { sessionId: ours, cwd: dir, mcpServers: [] });
+  const before = [textsOf(one).length, textsOf(two).length];
+  expect((await third.prompt(ours, 'say it')).stopReason).toBe('end_turn');
+  const seen = [one, two].map((relay, n) => textsOf(relay).slice(before[n]));
+  expect(seen.flat()).toEqual(['say it', 'hm']);
+
+  // One of them leaves; the other one's agent goes on with the session.
+  one.editor.close();
+  await one.exited;
+  expect((await third.prompt(ours, 'say it')).stopReason).toBe('end_turn');
+  expect((await two.editor.ask('session/prompt', { sessionId, prompt })).result).toEqual({ stopReason: 'end_turn' });
+  two.editor.close();
+  await two.exited;
+  const tasks = await home.runtime.store.list<never>({ object: 'task', limit: 20 });
+  expect(tasks.map(({ status }: { status: string }) => status)).toEqual(Array(6).fill('COMPLETED'));
+});
+
 test('without a log the agent is greeted and then nothing passes', async () => {
   const dir = await location();
   const { editor, exited, stderr } = startRelay({ dir: '/dev/null/nowhere', mark: dir });
