@@ -15,7 +15,7 @@ import { againOf } from '../approvals/changed-acts.ts';
 import { isInPart, reasonOf, type WholeActs, withWords } from '../approvals/whole-acts.ts';
 import { artifactEvents, type Log } from '../events/log.ts';
 import type { Run } from '../events/rows.ts';
-import { inTask, openRun, openTask, readsOf, requireRunBy, taskLocation } from '../tasks/lifecycle.ts';
+import { inTask, openRun, readsOf, requireRunBy, taskLocation } from '../tasks/lifecycle.ts';
 import { SERVED_BY } from '../tasks/pending-work.ts';
 import { withCallQuotas } from '../tools/call-limits.ts';
 import type { Tools } from '../tools/catalog.ts';
@@ -90,9 +90,10 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorize {
         const why = `${authorization.decision.reason}; still so after ${tries} tries`;
         const decision = blocked('deferred_too_long', why);
         await log.commit({
-          reads: [{ object: 'task', id: task.id }],
+          reads: readsOf(task.id),
           decide(at) {
-            const now = openTask(at, task.id);
+            const { now, run } = openRun(at, task.id);
+            requireRunBy(run, options.runBy);
             return { events: [decidedIn(now, action, decision), denied(now, action, decision)] };
           },
         });

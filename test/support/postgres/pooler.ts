@@ -41,7 +41,7 @@ export async function startPooler(to: number, database: string, size: number): P
   /** A connection that is ready for its first transaction. */
   function open(): Promise<Server> {
     return new Promise((resolve, reject) => {
-      const socket = connect(to, '127.0.0.1');
+      const socket = connect({ port: to, host: '127.0.0.1', noDelay: true });
       const server: Server = { socket, client: undefined };
       let ready = false;
       socket.on('error', reject);
@@ -106,7 +106,7 @@ export async function startPooler(to: number, database: string, size: number): P
     });
   }
 
-  const pooler = createServer((socket) => {
+  const pooler = createServer({ noDelay: true }, (socket) => {
     const client: Client = { socket, server: undefined, last: undefined, due: 0, halfway: false, held: [] };
     clients.add(client);
     socket.on('error', () => undefined);
