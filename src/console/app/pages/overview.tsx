@@ -95,26 +95,28 @@ export function Overview({ me }: { readonly me: Me }) {
             </tbody>
           </table>
         </section>
-        <section class="card">
-          <h2>Running</h2>
-          {(running.value ?? []).length === 0 && <p class="soft">No task is running.</p>}
-          <table>
-            <tbody>
-              {(running.value ?? []).slice(0, 8).map((task) => (
-                <tr key={task.id}>
-                  <td>
-                    <Link to={`/sessions/${task.session_id}`}>
-                      <Line text={task.agent ?? task.id} />
-                    </Link>
-                  </td>
-                  <td class="n">{duration(now - Date.parse(task.created_at))}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <div class="stack">
+          <section class="card">
+            <h2>Running</h2>
+            {(running.value ?? []).length === 0 && <p class="soft">No task is running.</p>}
+            <table>
+              <tbody>
+                {(running.value ?? []).slice(0, 8).map((task) => (
+                  <tr key={task.id}>
+                    <td>
+                      <Link to={`/sessions/${task.session_id}`}>
+                        <Line text={task.agent ?? task.id} />
+                      </Link>
+                    </td>
+                    <td class="n">{duration(now - Date.parse(task.created_at))}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </section>
+          <Budgets me={me} />
+        </div>
         <HealthCard />
-        <Budgets me={me} />
       </div>
       <div class="stack">
         <Measured title="Tools" filter="tool" rows={counted.tools} since={recent} />

@@ -32,6 +32,10 @@ export function Proof({ id, query }: { readonly id: string; readonly query: URLS
   return <Receipts rows={value} task={task} />;
 }
 
+function countOf(calls: number): string {
+  return calls === 1 ? '1 call' : `${calls} calls`;
+}
+
 /** More of them are read with `tollbridge export`. */
 const MOST = 5000;
 
@@ -68,7 +72,7 @@ function Receipts({ rows, task }: { readonly rows: readonly ReceiptRow[]; readon
                     <td>
                       <Outcome receipt={payload} />
                     </td>
-                    <td>{listOf(bag(payload.side_effects).tool_calls).length} calls</td>
+                    <td>{countOf(listOf(bag(payload.side_effects).tool_calls).length)}</td>
                     <td>{dayAndTime(created_at)}</td>
                     <td class="mono soft">{str(bag(payload.chain).receipt_hash).slice(7, 23)}…</td>
                   </tr>
