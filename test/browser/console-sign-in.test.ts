@@ -88,19 +88,28 @@ test('two tabs have one session: who signs in or out in one is who the other sho
   await two.close();
 });
 
-test('a page that is left open until the session is over asks to sign in, and shows nothing more', async () => {
-  const at = await openConsole();
-  const page = await at.page();
-  // As time does it: the session is the same, and its end has passed.
-  const file = join(at.dir, 'data', 'auth', 'console-sessions.json');
-  const kept = JSON.parse(await readFile(file, 'utf8'));
-  for (const session of kept.sessions) session.expires_at = '2026-01-01T00:00:00.000Z';
-  await writeFile(file, JSON.stringify(kept));
-  await page.getByLabel('Or use an API key').waitFor({ timeout: 40_000 });
-  expect(await page.locator('nav').count()).toBe(0);
-  await page.reload();
-  await page.getByLabel('Or use an API key').waitFor();
-}, 60_000);
+test.each(['while the page reads its first rows', 'long after the page was opened'])(
+  'a session that is over asks to sign in, and shows nothing more: %s',
+  async (when) => {
+    const at = await openConsole('demo: true\ndoors: { harn: { stream: { recheck_ms: 500 } } }\n');
+    const page = await at.page();
+    if (when.startsWith('long')) {
+      // A page that asks for nothing by itself: only its stream says that the session is over.
+      await page.goto(`${at.gateway.url}/approvals`);
+      await page.getByText('Nothing waits for you').waitFor();
+      await page.locator('.state.live').waitFor();
+    }
+    // As time does it: the session is the same, and its end has passed.
+    const file = join(at.dir, 'data', 'auth', 'console-sessions.json');
+    const kept = JSON.parse(await readFile(file, 'utf8'));
+    for (const session of kept.sessions) session.expires_at = '2026-01-01T00:00:00.000Z';
+    await writeFile(file, JSON.stringify(kept));
+    await page.getByLabel('Or use an API key').waitFor();
+    expect(await page.locator('nav').count()).toBe(0);
+    await page.reload();
+    await page.getByLabel('Or use an API key').waitFor();
+  },
+);
 
 test('the cookie alone is worth nothing: not to a program, not to another origin, not to another port', async () => {
   const at = await openConsole();

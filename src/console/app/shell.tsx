@@ -1,6 +1,6 @@
 /** The frame round every page: sign-in, navigation, the connection's state, the count of approvals in the tab. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { type Me, onSessionChange, onSessionEnd, signOut, whoAmI } from './api.ts';
+import { ApiError, type Me, onSessionChange, onSessionEnd, signOut, whoAmI } from './api.ts';
 import { feed, useFeed } from './feed.ts';
 import iconUrl from './icon.svg';
 import iconWaitingUrl from './icon-waiting.svg';
@@ -41,14 +41,18 @@ export function Shell() {
   const [me, setMe] = useState<Me | undefined | 'asking'>('asking');
   const [trouble, setTrouble] = useState<unknown>();
   const route = useRoute();
+  // A session that is over is no trouble: the page asks to sign in.
+  const failed = (thrown: unknown) => {
+    if (!(thrown instanceof ApiError && thrown.status === 401)) setTrouble(thrown);
+  };
 
   useEffect(() => {
     onSessionEnd(() => setMe(undefined));
     // Another tab of this browser signed in or out: what this page shows is of the session that its requests now carry.
-    onSessionChange(() => void whoAmI().then(setMe, setTrouble));
+    onSessionChange(() => void whoAmI().then(setMe, failed));
     // A link with a code in it starts a new session, also where another user is signed in.
     if (route.page === 'sign-in' && (location.hash.length > 1 || route.query.has('state'))) return setMe(undefined);
-    whoAmI().then(setMe, setTrouble);
+    whoAmI().then(setMe, failed);
   }, []);
 
   const known = me !== 'asking' && me !== undefined;
@@ -58,7 +62,7 @@ export function Shell() {
     void feed
       .start()
       .then(() => waiting.start())
-      .catch(setTrouble);
+      .catch(failed);
     return () => {
       feed.end();
       waiting.end();
@@ -68,7 +72,12 @@ export function Shell() {
   if (trouble)
     return (
       <main class="alone">
-        <Trouble thrown={trouble} />
+        <div class="stack">
+          <Trouble thrown={trouble} />
+          <button type="button" onClick={() => location.reload()}>
+            Try again
+          </button>
+        </div>
       </main>
     );
   if (me === 'asking') return <main class="alone" aria-busy="true" />;
