@@ -43,7 +43,7 @@ function Receipts({ rows, task }: { readonly rows: readonly ReceiptRow[]; readon
   return (
     <div class="page">
       <Title
-        note={`${rows.length < MOST ? rows.length : `the first ${rows.length}`} receipts${task && ' of one task'}`}
+        note={`${rows.length < MOST ? rows.length : `the first ${rows.length}`} ${rows.length === 1 ? 'receipt' : 'receipts'}${task && ' of one task'}`}
         actions={task && <Link to="/proof">All receipts</Link>}
       >
         Proof
@@ -80,7 +80,7 @@ function Receipts({ rows, task }: { readonly rows: readonly ReceiptRow[]; readon
               </tbody>
             </table>
           </section>
-          <TreeAndWitnesses rows={rows} />
+          <TreeAndWitnesses rows={rows} whole={rows.length < MOST && !task} />
         </div>
       )}
     </div>
