@@ -1,9 +1,9 @@
 /**
- * Sign-in to the console at an OpenID provider: authorization code with PKCE. Everything that ties an answer to its question stays
- * here: `state`, `nonce` and the PKCE verifier are never in the page, and a second secret, which is in no address, ties the answer to
- * the browser that began. A sign-in that fails any check opens no session.
+ * Sign-in to the console at an OpenID provider: authorization code with PKCE. `nonce` and the PKCE verifier are made from `state` with
+ * a key that only this gateway has, so they are in no page, and any process of the gateway can end what another began. A second
+ * secret, which is in no address, ties the answer to the browser that began. A sign-in that fails any check opens no session.
  */
-import { hash, randomBytes } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { JWTPayload } from 'jose';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
@@ -30,6 +30,8 @@ export interface ConsoleOidcDeps {
   readonly oauth: OAuthOptions & { readonly signIn: OidcSignInOptions };
   readonly clock: Clock;
   readonly secret: (name: string) => Promise<string>;
+  /** With the gateway's own key: the same in each of its processes. */
+  readonly mac: (text: string) => string;
 }
 
 export interface OidcAnswer {
@@ -60,17 +62,16 @@ export const ROLE_SCOPES: Readonly<Record<SignInRole, readonly string[]>> = {
 const STRONGEST: readonly SignInRole[] = ['admin', 'approver', 'viewer'];
 
 const BEGUN_MS = 10 * 60_000;
-/** Sign-ins that were begun and not ended. Anyone may begin one, so the oldest make room: a flood keeps nobody out for long. */
-const MOST_BEGUN = 10_000;
+/** Answers that were looked at, until they are too old anyway. The provider gives nothing for a code that was used. */
+const MOST_USED = 10_000;
+const BINDING = /^(\d{13})\.([\w-]{43})\.([\w-]{43})$/;
 const TIMEOUT_MS = 10_000;
 const LARGEST = 256 * 1024;
 
 interface Begun {
   readonly nonce: string;
   readonly verifier: string;
-  readonly binding: string;
   readonly origin: string;
-  readonly until: number;
 }
 
 interface Provider {
@@ -80,7 +81,7 @@ interface Provider {
   readonly secretInBody: boolean;
 }
 
-export function createConsoleOidc({ oauth, clock, secret }: ConsoleOidcDeps): ConsoleOidc {
+export function createConsoleOidc({ oauth, clock, secret, mac }: ConsoleOidcDeps): ConsoleOidc {
   const { issuer, signIn } = oauth;
   if (!isSafe(issuer)) {
     throw new Fault(
@@ -88,7 +89,7 @@ export function createConsoleOidc({ oauth, clock, secret }: ConsoleOidcDeps): Co
       `auth.oauth.sign_in: ${issuer} is no https address, so nobody can sign in there`,
     );
   }
-  const begun = new Map<string, Begun>();
+  const used = new Map<string, number>();
   const keys = issuerKeys(oauth);
   let provider: Promise<Provider> | undefined;
 
@@ -103,15 +104,30 @@ export function createConsoleOidc({ oauth, clock, secret }: ConsoleOidcDeps): Co
     }
   }
 
-  /** Taken out by its use: an answer that is sent again finds nothing. */
+  /** 32 bytes that nobody without the gateway's key can make. */
+  function made(what: string, ...parts: readonly string[]): string {
+    return hash('sha256', mac(JSON.stringify(['console sign-in', what, ...parts])), 'base64url');
+  }
+
+  function begunAs(state: string, origin: string): Begun {
+    return { nonce: made('nonce', state, origin), verifier: made('verifier', state, origin), origin };
+  }
+
+  /** Each answer is looked at once. */
   function taken({ state, binding }: OidcAnswer, origin: string): Begun {
-    const found = begun.get(state);
-    begun.delete(state);
+    const [, until = '', random = '', seal = ''] = BINDING.exec(binding) ?? [];
     const now = Date.parse(clock.now());
-    if (!found || found.until <= now || found.binding !== hash('sha256', binding) || found.origin !== origin) {
+    const wanted = made('binding', state, origin, until, random);
+    const ours = seal.length === wanted.length && timingSafeEqual(Buffer.from(seal), Buffer.from(wanted));
+    if (!ours || Number(until) <= now || used.has(state)) {
       throw new Fault('unauthenticated', 'this sign-in was not begun in this browser, or too long ago: try again');
     }
-    return found;
+    for (const [oldest, end] of used) {
+      if (end > now && used.size < MOST_USED) break;
+      used.delete(oldest);
+    }
+    used.set(state, Number(until));
+    return begunAs(state, origin);
   }
 
   async function exchange(code: string, { verifier, origin }: Begun, at: Provider): Promise<TokenAnswer> {
@@ -173,13 +189,10 @@ export function createConsoleOidc({ oauth, clock, secret }: ConsoleOidcDeps): Co
     name: new URL(issuer).host,
     async begin(origin) {
       const { authorization_endpoint } = await discovered();
-      const now = Date.parse(clock.now());
-      for (const [oldest, { until }] of begun) {
-        if (until > now && begun.size < MOST_BEGUN) break;
-        begun.delete(oldest);
-      }
-      const [state, nonce, verifier, binding] = [random(), random(), random(), random()] as const;
-      begun.set(state, { nonce, verifier, binding: hash('sha256', binding), origin, until: now + BEGUN_MS });
+      const [state, random] = [randomText(), randomText()];
+      const until = String(Date.parse(clock.now()) + BEGUN_MS);
+      const binding = [until, random, made('binding', state, origin, until, random)].join('.');
+      const { nonce, verifier } = begunAs(state, origin);
       const location = new URL(authorization_endpoint);
       for (const [name, value] of Object.entries({
         response_type: 'code',
@@ -232,7 +245,7 @@ interface TokenAnswer {
   readonly scope: unknown;
 }
 
-function random(): string {
+function randomText(): string {
   return randomBytes(32).toString('base64url');
 }
 

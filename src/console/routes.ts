@@ -86,6 +86,17 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
       },
     },
     {
+      // The public lists begin with the oldest.
+      method: 'GET',
+      path: /^\/newest\/(session|task)(?:\/([\w.-]+))?$/,
+      async answer({ actor, params: [object = '', after] }) {
+        if (after) await bridge.view(actor, object, after);
+        const query = { object, limit: NEWEST, newestFirst: true, ...(after && { after }) };
+        const { data, next } = await bridge.list<Row>(actor, query);
+        return { data, next: next ?? null };
+      },
+    },
+    {
       method: 'GET',
       path: /^\/catalog$/,
       async answer({ actor }) {
@@ -194,6 +205,7 @@ function requireReceipts(actor: Actor): void {
   if (!holds(actor, 'receipts:read')) throw new Fault('not_found', 'there is nothing of this kind here');
 }
 
+const NEWEST = 100;
 const LOOKED_AT = 200;
 const MOST_EVENTS = 20_000;
 

@@ -1,10 +1,17 @@
 /** Approvals in the console, in a real browser: shown whole, answered once, by keyboard, on a phone, with other arguments. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { editorKey, speakTo } from '../support/acp/client.ts';
 import { DESKTOP, openConsole, seriousIssues } from '../support/console/console.ts';
 import { waitingCount } from '../support/console/traffic.ts';
+import { ran } from '../support/process/cli.ts';
 
 const MAIL = 'send report to ana';
+/** An ACP agent that does what its task says, step by step. */
+const SCRIPTED = fileURLToPath(new URL('../support/acp/agent.mjs', import.meta.url));
 
 test('an approval appears while the page is open, and is answered by keyboard alone', async () => {
   const at = await openConsole();
@@ -98,7 +105,8 @@ test('two browsers at once: one answer counts, and both say whose', async () => 
     first.getByRole('button', { name: 'Approve' }).click(),
     second
       .getByRole('button', { name: 'Deny' })
-      .click()
+      // Gone, where the other answer has come already.
+      .click({ timeout: 5000 })
       .catch(() => {}),
   ]);
   const said: string[] = [];
@@ -209,6 +217,95 @@ test('a viewer sees approvals and has nothing to answer them with', async () => 
   for (const name of ['Approve', 'Deny', 'Change arguments']) {
     expect(await page.getByRole('button', { name }).count()).toBe(0);
   }
+  // What the page does not offer is refused to a viewer who asks for it by hand.
+  const { body } = await at.call('GET', '/v1/permission-requests?status=pending');
+  const { id, task_id } = body.data[0];
+  const ask = (path: string, method: string, said: object) =>
+    page.evaluate<number>(
+      `fetch('${path}', { method: '${method}', body: ${JSON.stringify(JSON.stringify(said))}, headers: { 'content-type': 'application/json', 'harn-agents-protocol-version': 'agents-protocol-2026-04-25', 'x-tollbridge-console': localStorage.getItem('tollbridge-console-proof') } }).then(({ status }) => status)`,
+    );
+  expect(await ask(`/v1/permission-requests/${id}/respond`, 'POST', { approved: true })).toBe(403);
+  expect(await ask(`/v1/tasks/${task_id}/replay`, 'POST', { mode: 'exact' })).toBe(403);
+  expect(await ask(`/v1/tasks/${task_id}/cancel`, 'POST', {})).toBe(403);
+  expect(await waitingCount(at), 'it still waits').toBe(1);
+});
+
+test('an answer that comes after the time is up does not count, and the page says so', async () => {
+  const at = await openConsole('demo: true\napprovals: { expire_after: 3s }\n');
+  await at.work(MAIL);
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByRole('button', { name: 'Approve' }).waitFor();
+  // On its way while the time runs out: it reaches the gateway with the expiry or after it.
+  await page.route('**/respond', async (route) => {
+    await expect.poll(() => waitingCount(at), { timeout: 20_000 }).toBe(0);
+    await route.continue();
+  });
+  await page.getByRole('button', { name: 'Approve' }).click();
+  await page.locator('.outcome', { hasText: 'Not answered in time, which counts as denied' }).waitFor();
+  expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+  const { body } = await at.call('GET', '/v1/permission-requests');
+  expect(body.data.map(({ status }: { status: string }) => status)).not.toContain('approved');
+});
+
+test('an approval names what the session has read from outside, in a badge of its own', async () => {
+  const at = await openConsole();
+  const session = await at.session();
+  const taint = { server: 'web', what: 'fetch', target: 'https://evil.example/page' };
+  const events = [
+    {
+      event: 'vendor.tollbridge.tainted' as const,
+      resource: { object: 'session', id: session },
+      session_id: session,
+      workspace_id: 'workspace_default',
+      payload: taint,
+    },
+  ];
+  await at.gateway.core.log.commit({ decide: () => ({ events: events as never }) });
+  await at.work(MAIL, session);
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByRole('note').filter({ hasText: 'web fetch https://evil.example/page' }).waitFor();
+});
+
+test('an editor and a terminal answer before the page does, and the page says whose answer it was', async () => {
+  const at = await openConsole();
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/approvals`);
+  const outcome = (text: RegExp) => page.locator('.outcome', { hasText: text }).waitFor();
+
+  const token = await editorKey(join(at.dir, 'data'));
+  const editor = await speakTo({ url: at.gateway.url, token });
+  void editor.prompt(await editor.session('/repo'), MAIL).catch(() => {});
+  const { id, params } = await editor.next(({ method }) => method === 'session/request_permission');
+  await page.getByRole('button', { name: 'Approve' }).waitFor();
+  const { optionId } = params.options.find(({ kind }: { kind: string }) => kind === 'reject_once');
+  editor.answer(id, { outcome: { outcome: 'selected', optionId } });
+  await outcome(/^Denied by (?!you)\S+ at/);
+
+  await at.work(MAIL);
+  await page.keyboard.press('n');
+  await page.getByRole('button', { name: 'Approve' }).waitFor();
+  const { body } = await at.call('GET', '/v1/permission-requests?status=pending');
+  await ran(['--data', join(at.dir, 'data'), 'approve', body.data[0].id], '', { cwd: at.dir });
+  await outcome(/^Approved by (?!you)\S+ at/);
+}, 60_000);
+
+test('a write is shown as the lines that change, and exactly that is written', async () => {
+  const at = await openConsole('', async (dir) => {
+    await writeFile(join(dir, 'notes.txt'), 'kept\nold\n');
+    const agent = { acp: { command: [process.execPath, SCRIPTED], cwd: dir } };
+    return `agents: { worker: ${JSON.stringify(agent)} }\nrules: [{ id: writes, when: { kind: fs.write }, then: ask }, { id: rest, when: {}, then: allow }]\n`;
+  });
+  const file = join(at.dir, 'notes.txt');
+  await at.work(JSON.stringify([{ ask: 'fs/write_text_file', params: { path: file, content: 'kept\nnew\n' } }]));
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/approvals`);
+  const diff = page.locator('.question-parts .diff');
+  await diff.locator('.removed', { hasText: '-old' }).waitFor();
+  await diff.locator('.added', { hasText: '+new' }).waitFor();
+  await page.getByRole('button', { name: 'Approve' }).click();
+  await expect.poll(() => readFile(file, 'utf8'), { timeout: 20_000 }).toBe('kept\nnew\n');
 });
 
 /** The browser's notices, which a browser without a screen does not have: kept in the page, with the permission as a person gives it. */

@@ -10,6 +10,10 @@ import { picture } from '../support/process/browser.ts';
 const WIDE = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 780 };
 const CONFIGURATION = `demo: true
+rules:
+  - { id: reads-are-fine, when: { effect: read }, then: allow, say: reading changes nothing }
+  # Mail, posts and payments reach other people.
+  - { id: outside-needs-a-human, when: { effect: [send, publish, pay] }, then: ask, say: "data leaves this host, so a person decides" }
 quotas: { monthly: { limits: { tool_calls: 500, usd: 20 } } }
 `;
 
@@ -58,22 +62,26 @@ test('every page shows the traffic of all six protocols, without a serious issue
     expect([path, 'dark phone', await seriousIssues(page)]).toEqual([path, 'dark phone', []]);
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
     expect([path, wide]).toEqual([path, PHONE.width]);
+    // The pages are one row that scrolls; where one is, is in sight, and nothing of it is cut off.
+    const current = await page.locator('nav a[aria-current]').first().boundingBox();
+    const { x = -1, width = 0 } = current ?? {};
+    expect([path, x >= 0 && x + width <= PHONE.width]).toEqual([path, true]);
     await look('light', WIDE);
   };
 
   await go('/', 'Health');
   await page.locator('.health', { hasText: 'signing key' }).getByText('well').nth(1).waitFor();
-  await page.getByText('tool_calls: 0 of 500').waitFor();
+  await page.getByText('tool calls: 0 of 500').waitFor();
   await show('/', 'Health', 'overview');
   await show('/approvals', 'Arguments', 'approvals');
   await show('/activity', 'send_mail', 'activity');
   for (const protocol of PROTOCOLS) {
     await go(`/activity?text=${protocol}%40example.org`, `${protocol}@example.org`);
   }
-  await show('/sessions', session);
+  await show('/sessions', session, 'sessions');
   await show(`/sessions/${session}`, 'read_note', 'session');
   await show(`/sessions/${session}?view=conversation`, 'read plan then artifact');
-  await show(`/sessions/${session}?view=files`, 'report.patch');
+  await show(`/sessions/${session}?view=files`, 'report.patch', 'files');
   await page.locator('.diff .added').first().waitFor();
   await show(`/sessions/${session}?view=cost`, 'Tokens in');
   const { data } = (await at.call('GET', `/v1/tasks/${task}/events?limit=200`)).body;
@@ -81,11 +89,12 @@ test('every page shows the traffic of all six protocols, without a serious issue
   await show(`/sessions/${session}?view=events&open=${completed}`, 'As it leaves at the door', 'frames');
   await page.locator('.detail').getByLabel('Door').selectOption('mcp');
   await page.locator('.detail pre', { hasText: 'structuredContent' }).waitFor();
-  await show('/proof', 'Export and witnesses');
+  await show('/proof', 'Export and witnesses', 'proof');
   await show(`/proof/${receipts.body.data[0].id}`, 'nothing is wrong', 'receipt');
   await show('/rules', 'What would change', 'rules');
   await show('/catalog', 'paula', 'catalog');
   await show('/replay', task);
+  await show(`/replay/${task}`, 'Start the replay');
   await show(
     `/replay/${task}?with=${replay.body.id}`,
     /the kind and the summary of its source|events differ/,

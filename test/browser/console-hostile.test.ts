@@ -80,3 +80,79 @@ test('text from agents, tools and keys is inert on every page', async () => {
   expect(await page.locator('#page img, #page script').count()).toBe(0);
   expect(asked).toBe(0);
 }, 60_000);
+
+/** One event of each kind that the lists tell in words of its own, with this text wherever an agent or a tool could have put it. */
+function eventsOf(session: string, task: string): readonly object[] {
+  const actor = { id: `agent:${HOSTILE}`, kind: 'agent', scopes: [], door: HOSTILE };
+  const call = { tool_call_id: HOSTILE, name: HOSTILE, server: HOSTILE };
+  const action = {
+    ...{ id: 'act_x', kind: 'tool', tool: HOSTILE, server: HOSTILE, target: HOSTILE },
+    ...{ effect: HOSTILE, evidence: HOSTILE, actor, arguments: { [HOSTILE]: HOSTILE } },
+  };
+  const decision = { verdict: 'block', reason: HOSTILE, rule_id: HOSTILE };
+  const loss = [{ aspect: HOSTILE, why: HOSTILE }];
+  const sent: readonly (readonly [string, object])[] = [
+    ['vendor.tollbridge.decided', { action, decision }],
+    ['vendor.tollbridge.decided', { action, decision: { ...decision, verdict: HOSTILE } }],
+    ['tool.requested', { ...call, input: { [HOSTILE]: HOSTILE } }],
+    ['tool.completed', { ...call, output: HOSTILE, loss }],
+    ['tool.failed', { ...call, error: HOSTILE }],
+    ['tool.approved', { ...call, by: HOSTILE, reason: HOSTILE }],
+    ['tool.approval_required', { question: HOSTILE }],
+    ['vendor.tollbridge.plan', { entries: [{ status: 'in_progress', content: HOSTILE }] }],
+    ['agent.handoff', { target_agent: HOSTILE, status: HOSTILE }],
+    ['agent.message', { message: { role: HOSTILE, parts: [{ type: 'text', text: HOSTILE }] } }],
+    ['vendor.tollbridge.usage', { provider: HOSTILE, model: HOSTILE, input_tokens: 1, usd_micros: 5 }],
+    ['vendor.tollbridge.side_effect', { type: 'fs_write', path: HOSTILE, operation: HOSTILE, evidence: HOSTILE }],
+    ['vendor.tollbridge.tainted', { server: HOSTILE, what: HOSTILE, target: HOSTILE }],
+    ['vendor.tollbridge.alarm', { message: HOSTILE }],
+    ['vendor.tollbridge.note', { text: HOSTILE }],
+  ];
+  return sent.map(([event, payload]) => ({
+    event,
+    resource: { object: 'task', id: task },
+    workspace_id: 'workspace_default',
+    session_id: session,
+    task_id: task,
+    actor: `agent:${HOSTILE}`,
+    payload,
+  }));
+}
+
+test('hostile text in every column of every list, in the choices of filters, in tooltips and in names', async () => {
+  const at = await openConsole();
+  const session = await at.session();
+  const task = await at.work('read plan', session);
+  await expect
+    .poll(async () => (await at.call('GET', `/v1/tasks/${task}`)).body.status, { timeout: 20_000 })
+    .toBe('COMPLETED');
+  // The log takes what an adapter lets through; here it is let through whole.
+  await at.gateway.core.log.commit({ decide: () => ({ events: eventsOf(session, task) as never }) });
+  const page = await at.page();
+  const inert = async (path: string) => {
+    await page.goto(`${at.gateway.url}${path}`);
+    await page.locator('#page h1').waitFor();
+    if (!path.startsWith('/map') && !path.startsWith('/replay/')) {
+      await page.locator('#page').getByText(SHOWN, { exact: false }).filter({ visible: true }).first().waitFor();
+    }
+    const found = await page.evaluate<readonly [number, boolean]>(`[
+      document.querySelectorAll('#page img, #page script').length,
+      /[\\u001b\\u202e\\u{e0041}]/u.test(document.querySelector('#page').textContent + [...document.querySelectorAll('#page [title]')].map(({ title }) => title).join()),
+    ]`);
+    expect([path, ...found]).toEqual([path, 0, false]);
+    expect([path, await page.evaluate<number>('document.querySelector("#page").scrollWidth - innerWidth')]).toEqual([
+      path,
+      expect.toSatisfy((over: number) => over <= 0),
+    ]);
+  };
+  for (const path of ['/', '/activity', '/map']) await inert(path);
+  for (const view of ['timeline', 'conversation', 'files', 'cost', 'events']) {
+    await inert(`/sessions/${session}?view=${view}`);
+  }
+  await page.locator('.losses summary').click();
+  await page.locator('.losses li').first().waitFor();
+  expect(await page.evaluate<boolean>('/[\\u202e]/u.test(document.querySelector(".losses").textContent)')).toBe(false);
+  await inert(`/replay/${task}`);
+  await page.getByLabel('Mode').selectOption('with_overrides');
+  expect(await page.evaluate<boolean>('/[\\u202e]/u.test(document.querySelector("#page").textContent)')).toBe(false);
+}, 60_000);

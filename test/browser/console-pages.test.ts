@@ -1,6 +1,8 @@
 /** The console's pages in a real browser, with real traffic from all six protocols. */
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { type ConsoleGateway, openConsole } from '../support/console/console.ts';
@@ -78,6 +80,69 @@ test('every page is reached, and its parts are used, by keyboard alone', async (
   await tabTo('Start the replay');
   await page.keyboard.press('Enter');
   await page.getByText('Each event of the replay has the kind and the summary of its source.').waitFor();
+});
+
+test('one session: its work as nested spans, what was said, what it used, and each event as it came in and as it leaves', async () => {
+  const at = await openConsole(
+    'demo: true\nrules: [{ id: mail, when: { effect: send }, then: ask }, { id: rest, when: {}, then: allow }]\n',
+  );
+  const session = await at.session();
+  const task = await at.work(
+    'read plan then send report to ana then handoff to second: read todo then artifact',
+    session,
+  );
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByRole('button', { name: 'Approve' }).click();
+  await done(at, task);
+  await page.goto(`${at.gateway.url}/sessions/${session}`);
+  const spans = page.locator('.span-row');
+  await spans.filter({ hasText: 'report.patch' }).waitFor();
+  const kinds = new Set(await spans.locator('.badge').allTextContents());
+  for (const kind of ['task', 'call', 'approval', 'handoff', 'artifact', 'model']) expect([...kinds]).toContain(kind);
+  const depth = (text: string) =>
+    spans
+      .filter({ hasText: text })
+      .first()
+      .locator('.span-name')
+      .evaluate((element) =>
+        Number.parseInt((element as unknown as { style: { paddingLeft: string } }).style.paddingLeft, 10),
+      );
+  expect(await depth('read_note')).toBeGreaterThan(await depth('demo'));
+  expect(await depth('approval')).toBeGreaterThan(await depth('read_note'));
+
+  await page.getByRole('link', { name: 'Conversation' }).click();
+  await page.locator('.turn.person', { hasText: 'read plan then send' }).first().waitFor();
+  await page.locator('.turn', { hasText: 'plan says: First look, then leap.' }).first().waitFor();
+  await page.getByRole('link', { name: 'Cost' }).click();
+  const used = page.locator('#page tbody tr').first();
+  expect(await used.textContent()).toMatch(/agent:demo.*USD/);
+  await used.locator('a').click();
+  await page.waitForURL(/event=vendor.tollbridge.usage/);
+
+  const { body } = await at.call('GET', `/v1/tasks/${task}/events?limit=200`);
+  const ended = body.data.find(({ event }: { event: string }) => event === 'tool.completed').id;
+  await page.goto(`${at.gateway.url}/sessions/${session}?view=events&open=${ended}`);
+  const [came, leaves] = [page.getByText('As it came in'), page.getByText('As it leaves at the door')];
+  await leaves.waitFor();
+  const [left, right] = [await came.boundingBox(), await leaves.boundingBox()];
+  expect(right?.x ?? 0, 'side by side').toBeGreaterThan((left?.x ?? 0) + 100);
+  for (const [door, member] of [
+    ['harn', '"tool.completed"'],
+    ['mcp', 'structuredContent'],
+    ['a2a', 'statusUpdate'],
+  ]) {
+    await page
+      .locator('.detail')
+      .getByLabel('Door')
+      .selectOption(door ?? '');
+    await page
+      .locator('.detail .side > div')
+      .nth(1)
+      .getByText(member ?? '')
+      .first()
+      .waitFor();
+  }
 });
 
 test('while the list is paused, rows from further back and newer ones leave it as it is', async () => {
@@ -177,6 +242,10 @@ test('rules: mistakes are shown, past decisions are asked again, and an admin sa
   const editor = page.getByLabel('Rules', { exact: true });
   const text = await editor.inputValue();
   expect(text).toContain('# Reading is fine.');
+  // A word that is begun is continued on request.
+  await editor.fill('- { id: x, wh');
+  await page.getByRole('button', { name: 'when:', exact: true }).click();
+  expect(await editor.inputValue()).toBe('- { id: x, when: ');
   await editor.fill(text.replace('then: allow', 'then: perhaps'));
   await page.locator('.problems li').first().waitFor();
   expect(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled()).toBe(true);
@@ -194,9 +263,17 @@ test('rules: mistakes are shown, past decisions are asked again, and an admin sa
   await page.getByRole('button', { name: 'Save the cases' }).click();
   await page.getByText('Saved in').waitFor();
   expect(await readFile(join(at.dir, 'tollbridge.cases.yaml'), 'utf8')).toBe(written);
-  await page.getByRole('button', { name: 'Ask these rules' }).click();
-  await page.getByText('1 would change, 0 cannot be told').waitFor();
-  await page.locator('.would td', { hasText: 'allowed → blocked' }).waitFor();
+  for (const period of ['day', 'week', 'month']) {
+    await page.getByLabel('Period').selectOption(period);
+    await page.getByRole('button', { name: 'Ask these rules' }).click();
+    await page.getByText(/^1 would change, 0 cannot be told/).waitFor();
+  }
+  const group = page.locator('.would .table-wrap', { hasText: 'reads-are-fine' });
+  await group.locator('td', { hasText: 'allowed → blocked' }).waitFor();
+  const behind = await group.locator('td a').getAttribute('href');
+  const { body: act } = await at.call('GET', `/v1/events?limit=200`);
+  const asked = act.data.find(({ id }: { id: string }) => behind?.endsWith(id));
+  expect(asked.payload.action.tool).toBe('read_note');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByText('Saved, and in force.').waitFor();
   const saved = await readFile(join(at.dir, 'tollbridge.yaml'), 'utf8');
@@ -242,6 +319,91 @@ test('overview and catalog: numbers of tools and callers lead to their rows, and
   const line = (name: string) => page.locator('tr', { hasText: name });
   await line('paula').getByText('last used').waitFor();
   await line('unused').getByText('not used since the gateway started').waitFor();
+});
+
+test('catalog: what is copied for each door works as it is pasted', async () => {
+  const at = await openConsole('demo: true\nrules: [{ id: all, when: {}, then: allow }]\n');
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/catalog`);
+  const copied: string[] = [];
+  const doors = page.locator('section', { has: page.getByRole('heading', { name: 'Doors', exact: true }) });
+  for (let at = 0; at < 6; at += 1) {
+    await doors.getByRole('button', { name: 'Connect' }).nth(at).click();
+    copied.push(...(await doors.locator('pre').allTextContents()));
+    await doors.getByRole('button', { name: 'Hide' }).click();
+  }
+  const token = at.gateway.token ?? '';
+  const pasted = copied.map((text) => text.replace('<TOKEN>', token));
+  const answers: string[] = [];
+  for (const line of pasted.filter((text) => text.startsWith('curl '))) {
+    const { stdout } = await promisify(execFile)('bash', ['-c', line.replace('curl ', 'curl -sS --fail-with-body ')]);
+    answers.push(stdout);
+  }
+  // In the order of the doors: A2A, AHP, the native one, runs.
+  expect(answers.map((text) => JSON.parse(text))).toMatchObject([
+    { result: { task: { status: {} } } },
+    { result: { decision: 'allow' } },
+    { object: 'list' },
+    { status: expect.any(String) },
+  ]);
+  const card = pasted.find((text) => text.endsWith('/agent-card.json')) ?? '';
+  expect((await fetch(card)).status).toBe(200);
+  const mcp = JSON.parse(pasted.find((text) => text.includes('mcpServers')) ?? '{}').mcpServers.tollbridge;
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+  const opened = await fetch(mcp.url, {
+    method: 'POST',
+    headers: { ...mcp.headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
+  });
+  expect(opened.status).toBe(200);
+});
+
+test('sessions and tasks are listed newest first, and older ones on request', async () => {
+  const at = await openConsole();
+  const made: string[] = [];
+  for (let count = 0; count < 105; count += 1) made.push(await at.session());
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/sessions`);
+  const shown = page.locator('#page td a');
+  await shown.first().waitFor();
+  expect(await shown.allTextContents()).toEqual(made.toReversed().slice(0, 100));
+  await page.getByRole('button', { name: 'Older sessions' }).click();
+  await expect.poll(() => shown.count(), { timeout: 20_000 }).toBe(105);
+  expect(await shown.allTextContents()).toEqual(made.toReversed());
+  expect(await page.getByRole('button', { name: 'Older sessions' }).count()).toBe(0);
+});
+
+test('a replay runs with another answer, and from one of its events on', async () => {
+  const at = await openConsole();
+  const task = await at.work('read plan then read todo');
+  await done(at, task);
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/replay`);
+  await page.getByText('read plan then read todo').waitFor();
+  await page.goto(`${at.gateway.url}/replay/${task}`);
+  const start = page.getByRole('button', { name: 'Start the replay' });
+  await page.getByLabel('Mode').selectOption('with_overrides');
+  expect(await start.isDisabled(), 'no answer is replaced yet').toBe(true);
+  await page.getByLabel('Answer to replace').selectOption({ label: 'read_note call1' });
+  const answer = page.getByLabel('read_note call1, as JSON', { exact: false });
+  expect(JSON.parse(await answer.inputValue())).toEqual({ text: 'plan says: First look, then leap.' });
+  await answer.fill('{ "text": ');
+  await start.click();
+  await page.getByRole('alert').filter({ hasText: 'is not JSON' }).waitFor();
+  await answer.fill('{ "text": "plan says: Sleep." }');
+  await start.click();
+  await page.getByText(/[1-9]\d* of \d+ events differ/).waitFor();
+  await page.locator('tr.different', { hasText: 'plan says: Sleep.' }).first().waitFor();
+
+  await page.goto(`${at.gateway.url}/replay/${task}`);
+  await page.getByLabel('Mode').selectOption('from_checkpoint');
+  const { body } = await at.call('GET', `/v1/tasks/${task}/events?limit=200`);
+  const first = body.data.find(({ event }: { event: string }) => event === 'tool.completed').id;
+  await page.getByLabel('Begin after this event').selectOption(first);
+  await start.click();
+  await page.getByText(/events differ/).waitFor();
+  const { body: tasks } = await at.call('GET', '/v1/tasks?limit=100');
+  expect(tasks.data.filter(({ id }: { id: string }) => id.startsWith('task_replay_'))).toHaveLength(2);
 });
 
 test('a viewer sees no keys and cannot save rules, even by asking for it', async () => {

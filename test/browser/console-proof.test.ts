@@ -60,6 +60,12 @@ test('an export made in the page has the receipts, the keys and a signed head of
   const head = JSON.parse(await downloaded(page, 'tree-head.json'));
   const keys = JSON.parse(await downloaded(page, 'keys.json'));
   expect(receipts.trimEnd().split('\n')).toHaveLength(head.size);
+  // A page that lists some of the receipts exports all of them: the head is of all.
+  const task = await at.work('read todo');
+  await done(at, task);
+  await page.goto(`${at.gateway.url}/proof?task=${task}`);
+  await page.getByText('1 receipt of one task').waitFor();
+  expect((await downloaded(page, 'receipts.jsonl')).trimEnd().split('\n')).toHaveLength(head.size + 1);
   expect(keys.keys.map(({ kid }: { kid: string }) => kid)).toContain(head.signature.key_id);
 });
 

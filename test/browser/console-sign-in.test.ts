@@ -1,4 +1,5 @@
 /** Sign-in to the console: a link that works once, a session that is worth nothing elsewhere, roles, and its end. */
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -69,6 +70,46 @@ test('with an API key a person is who the key says, and only while the key is va
   await page.reload();
   await page.getByLabel('Or use an API key').waitFor();
 });
+
+test('two tabs have one session: who signs in or out in one is who the other shows', async () => {
+  const at = await openConsole();
+  const key = await at.key('approver', 'paula');
+  const one = await at.page();
+  const two = watched(await one.context().newPage());
+  await two.goto(`${at.gateway.url}/rules`);
+  await two.getByLabel('Rules', { exact: true }).waitFor();
+  await one.getByRole('button', { name: 'Sign out' }).click();
+  await two.getByLabel('Or use an API key').waitFor();
+  await one.getByLabel('Or use an API key').fill(key);
+  await one.getByRole('button', { name: 'Sign in' }).click();
+  await one.locator('nav').waitFor();
+  await two.locator('nav').waitFor();
+  expect(await two.locator('.who').textContent()).toBe('paula · approver');
+  await two.close();
+});
+
+test.each(['while the page reads its first rows', 'long after the page was opened'])(
+  'a session that is over asks to sign in, and shows nothing more: %s',
+  async (when) => {
+    const at = await openConsole('demo: true\ndoors: { harn: { stream: { recheck_ms: 500 } } }\n');
+    const page = await at.page();
+    if (when.startsWith('long')) {
+      // A page that asks for nothing by itself: only its stream says that the session is over.
+      await page.goto(`${at.gateway.url}/approvals`);
+      await page.getByText('Nothing waits for you').waitFor();
+      await page.locator('.state.live').waitFor();
+    }
+    // As time does it: the session is the same, and its end has passed.
+    const file = join(at.dir, 'data', 'auth', 'console-sessions.json');
+    const kept = JSON.parse(await readFile(file, 'utf8'));
+    for (const session of kept.sessions) session.expires_at = '2026-01-01T00:00:00.000Z';
+    await writeFile(file, JSON.stringify(kept));
+    await page.getByLabel('Or use an API key').waitFor();
+    expect(await page.locator('nav').count()).toBe(0);
+    await page.reload();
+    await page.getByLabel('Or use an API key').waitFor();
+  },
+);
 
 test('the cookie alone is worth nothing: not to a program, not to another origin, not to another port', async () => {
   const at = await openConsole();

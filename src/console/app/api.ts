@@ -35,6 +35,13 @@ export function onSessionEnd(then: () => void): void {
   ended = then;
 }
 
+/** Calls `then` when another tab of this origin signs in or out: all tabs have one session. */
+export function onSessionChange(then: () => void): void {
+  addEventListener('storage', ({ key }) => {
+    if (key === PROOF || key === null) then();
+  });
+}
+
 export async function call<T>(path: string, init: RequestInit & { json?: unknown } = {}): Promise<T> {
   const { json, ...rest } = init;
   const response = await fetch(path, {
@@ -127,6 +134,16 @@ export async function all<T>(path: string, most = 2000): Promise<readonly T[]> {
     cursor = page.has_more ? (page.next_cursor ?? '') : '';
   } while (cursor && found.length < most);
   return found;
+}
+
+export interface Newest<T> {
+  readonly data: readonly T[];
+  readonly next: string | null;
+}
+
+/** The newest of a kind, and below them those before `after`. */
+export async function newest<T>(object: 'session' | 'task', after = ''): Promise<Newest<T>> {
+  return await call<Newest<T>>(`/console/api/newest/${object}${after && `/${after}`}`);
 }
 
 export function holds(me: Me, scope: string): boolean {

@@ -50,6 +50,15 @@ export function clientConfigs(door: string, origin: string, agent: string): Door
         configs: [
           { title: 'Agent card', text: `${origin}/a2a/${agent}/.well-known/agent-card.json` },
           {
+            title: 'curl',
+            text: curl(`${origin}/a2a/${agent}`, ['A2A-Version: 1.0'], {
+              jsonrpc: '2.0',
+              id: 1,
+              method: 'SendMessage',
+              params: { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] } },
+            }),
+          },
+          {
             title: 'Another Tollbridge (tollbridge.yaml)',
             text: `agents:\n  ${agent}: { a2a: { url: "${origin}/a2a/${agent}", secret: NAME_OF_THE_SECRET } }`,
           },
@@ -61,30 +70,59 @@ export function clientConfigs(door: string, origin: string, agent: string): Door
         address: `${ws}/acp`,
         configs: [
           {
-            title: 'Editor on this machine (agent_servers)',
-            text: json({ agent_servers: { tollbridge: { command: 'tollbridge', args: ['acp'] } } }),
+            title: "Editor on this machine (agent_servers in its settings; the agent's own command stands behind --)",
+            text: json({ agent_servers: { tollbridge: { command: 'tollbridge', args: ['acp', '--', 'YOUR_AGENT'] } } }),
           },
-          { title: 'Remote', text: `${ws}/acp` },
+          { title: 'Editor elsewhere: this address, with the header', text: `Authorization: Bearer ${TOKEN}` },
         ],
       };
     case 'ahp':
       return {
         about: 'Agents that ask before they act (AHP)',
         address: `${origin}/ahp`,
-        configs: [{ title: 'AHP agent', text: json({ harness: { url: `${origin}/ahp`, token: TOKEN } }) }],
+        configs: [
+          {
+            title: 'What the agent asks, as curl',
+            text: curl(`${origin}/ahp`, [], {
+              jsonrpc: '2.0',
+              id: '1',
+              method: 'ahp/event',
+              params: {
+                event_type: 'pre_action',
+                session_id: 's1',
+                agent_id: 'my-agent',
+                timestamp: '2026-11-01T09:00:00Z',
+                depth: 0,
+                payload: { action_type: 'tool_call', tool_name: 'read_file', arguments: { path: 'plan.md' } },
+              },
+            }),
+          },
+          { title: 'An agent that starts its harness itself', text: 'tollbridge ahp --stdio' },
+        ],
       };
     case 'runs':
       return {
-        about: 'Runs API',
+        about: 'Services that start runs (Agent Harness)',
         address: `${origin}/v1/runs`,
         configs: [
           {
-            title: 'curl',
-            text: `curl ${origin}/v1/runs -H "Authorization: Bearer ${TOKEN}" -H "content-type: application/json" -d '{"input":"hello"}'`,
+            title: 'curl with the printed token; a key tbk_ID_SECRET is sent as Bearer tbk_ID:SECRET',
+            text: curl(
+              `${origin}/v1/runs`,
+              ['Idempotency-Key: my-first-run'],
+              { input: { text: 'hello' }, metadata: {} },
+              `local:${TOKEN}`,
+            ),
           },
         ],
       };
     default:
       return { about: '', address: origin, configs: [] };
   }
+}
+
+/** One line for a shell: none of the bodies here has a quote of its own. */
+function curl(url: string, headers: readonly string[], body: object, token = TOKEN): string {
+  const sent = [`Authorization: Bearer ${token}`, 'Content-Type: application/json', ...headers];
+  return `curl ${url} ${sent.map((header) => `-H '${header}'`).join(' ')} -d '${JSON.stringify(body)}'`;
 }

@@ -116,7 +116,7 @@ export function toRow(event: LogEvent): EventRow {
     at: Date.parse(event.created_at),
     event: same(event.event),
     group: said.group,
-    word: same(said.word),
+    word: same(brief(said.word, 40)),
     tone: said.tone,
     text: brief(said.text.slice(0, 600), 220),
     agent: same(agent),
@@ -235,7 +235,7 @@ function words(
       'task',
       event.event.slice(5).replace('_', ' '),
       tone,
-      [str(event.task_id), str(payload.reason) || str(failure.message)].filter(Boolean).join(' · '),
+      [str(payload.reason) || str(failure.message), str(event.task_id)].filter(Boolean).join(' · '),
     );
   }
   const group: Group = event.event.startsWith('receipt.')

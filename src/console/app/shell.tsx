@@ -1,6 +1,6 @@
 /** The frame round every page: sign-in, navigation, the connection's state, the count of approvals in the tab. */
-import { useEffect, useState } from 'preact/hooks';
-import { type Me, onSessionEnd, signOut, whoAmI } from './api.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError, type Me, onSessionChange, onSessionEnd, signOut, whoAmI } from './api.ts';
 import { feed, useFeed } from './feed.ts';
 import iconUrl from './icon.svg';
 import iconWaitingUrl from './icon-waiting.svg';
@@ -41,12 +41,18 @@ export function Shell() {
   const [me, setMe] = useState<Me | undefined | 'asking'>('asking');
   const [trouble, setTrouble] = useState<unknown>();
   const route = useRoute();
+  // A session that is over is no trouble: the page asks to sign in.
+  const failed = (thrown: unknown) => {
+    if (!(thrown instanceof ApiError && thrown.status === 401)) setTrouble(thrown);
+  };
 
   useEffect(() => {
     onSessionEnd(() => setMe(undefined));
+    // Another tab of this browser signed in or out: what this page shows is of the session that its requests now carry.
+    onSessionChange(() => void whoAmI().then(setMe, failed));
     // A link with a code in it starts a new session, also where another user is signed in.
     if (route.page === 'sign-in' && (location.hash.length > 1 || route.query.has('state'))) return setMe(undefined);
-    whoAmI().then(setMe, setTrouble);
+    whoAmI().then(setMe, failed);
   }, []);
 
   const known = me !== 'asking' && me !== undefined;
@@ -56,7 +62,7 @@ export function Shell() {
     void feed
       .start()
       .then(() => waiting.start())
-      .catch(setTrouble);
+      .catch(failed);
     return () => {
       feed.end();
       waiting.end();
@@ -66,7 +72,12 @@ export function Shell() {
   if (trouble)
     return (
       <main class="alone">
-        <Trouble thrown={trouble} />
+        <div class="stack">
+          <Trouble thrown={trouble} />
+          <button type="button" onClick={() => location.reload()}>
+            Try again
+          </button>
+        </div>
       </main>
     );
   if (me === 'asking') return <main class="alone" aria-busy="true" />;
@@ -85,6 +96,16 @@ export function Shell() {
 
 function Frame({ me, left }: { readonly me: Me; readonly left: () => void }) {
   const route = useRoute();
+  const pages = useRef<HTMLUListElement>(null);
+  const { state } = useFeed();
+  // On a small screen the pages are one row that scrolls.
+  useEffect(() => {
+    const show = () =>
+      pages.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+    show();
+    addEventListener('resize', show);
+    return () => removeEventListener('resize', show);
+  }, [route.page]);
   const { list } = useWaiting();
   useTab(list.length);
   useNotices();
@@ -98,10 +119,10 @@ function Frame({ me, left }: { readonly me: Me; readonly left: () => void }) {
         <Link to="/" class="brand" title="Overview">
           <img src={iconUrl} alt="" width="22" height="22" /> <span>Tollbridge</span>
         </Link>
-        <ul>
+        <ul ref={pages}>
           {ENTRIES.map(({ page, name, icon }) => (
             <li key={page}>
-              <Link to={`/${page}`} current={isCurrent(route.page, page)}>
+              <Link to={`/${page}`} current={route.page === page}>
                 <svg viewBox="0 0 24 24" aria-hidden="true">
                   <path d={icon} />
                 </svg>
@@ -118,14 +139,13 @@ function Frame({ me, left }: { readonly me: Me; readonly left: () => void }) {
         <Foot me={me} left={left} />
       </nav>
       <main id="page" tabIndex={-1}>
+        {state === 'waiting' && (
+          <p class="offline">The gateway does not answer; trying again. What is shown may be out of date.</p>
+        )}
         <View me={me} />
       </main>
     </div>
   );
-}
-
-function isCurrent(page: string, entry: string): boolean {
-  return page === entry;
 }
 
 function View({ me }: { readonly me: Me }) {

@@ -3,10 +3,11 @@ import { type ComponentChildren, h, type VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { lineKind, type Markup } from '../../inbox/question-markup.ts';
 import { visibleLine, visibleText } from '../../model/values/visible-text.ts';
+import { type Newest, newest } from './api.ts';
 import { Link } from './router.tsx';
 
 export function Badge({ tone = '', children }: { readonly tone?: string; readonly children: ComponentChildren }) {
-  return <span class={`badge ${tone}`}>{children}</span>;
+  return <span class={`badge ${tone}`}>{typeof children === 'string' ? visibleLine(children) : children}</span>;
 }
 
 export function Line({ text }: { readonly text: string }) {
@@ -15,6 +16,15 @@ export function Line({ text }: { readonly text: string }) {
 
 /** Longer than anyone reads in a box; the rest is there on request. */
 const LONGEST = 20_000;
+
+/** A path by its last part, with the whole of it on demand. */
+export function FileName({ path }: { readonly path: string }) {
+  return (
+    <span title={visibleLine(path)}>
+      <Line text={path.split(/[\\/]/).at(-1) || path} />
+    </span>
+  );
+}
 
 export function Block({ text, class: name = '' }: { readonly text: string; readonly class?: string }) {
   const [whole, setWhole] = useState(false);
@@ -181,6 +191,21 @@ export function useLoad<T>(load: () => Promise<T>, key: string): Loaded<T> {
     value: own ? state.value : undefined,
     error: own ? state.error : undefined,
     again: () => setRound((n) => n + 1),
+  };
+}
+
+/** The newest of a kind, and older ones on request. */
+export function useNewest<T>(object: 'session' | 'task') {
+  const { value, error } = useLoad(() => newest<T>(object), object);
+  const [older, setOlder] = useState<readonly Newest<T>[]>([]);
+  const [trouble, setTrouble] = useState<unknown>();
+  const pages = value ? [value, ...older] : [];
+  const next = pages.at(-1)?.next;
+  return {
+    loaded: value !== undefined,
+    rows: pages.flatMap(({ data }) => data),
+    error: error ?? trouble,
+    more: next ? () => void newest<T>(object, next).then((page) => setOlder([...older, page]), setTrouble) : undefined,
   };
 }
 

@@ -48,7 +48,12 @@ export function consoleServices({
   const { oauth } = runtime.config();
   const oidc =
     oauth?.signIn &&
-    createConsoleOidc({ oauth: { ...oauth, signIn: oauth.signIn }, clock: systemClock, secret: runtime.deps.secret });
+    createConsoleOidc({
+      oauth: { ...oauth, signIn: oauth.signIn },
+      clock: systemClock,
+      secret: runtime.deps.secret,
+      mac: (text) => runtime.core.keyring.signer().mac(text),
+    });
   /** A statement about the receipts as they are now. It is not written: the log has heads of its own, taken as it grows. */
   async function signedHead() {
     const tree = await store.tree();

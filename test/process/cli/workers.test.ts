@@ -96,3 +96,38 @@ test('a configuration that no worker can start with ends the command with its er
       `${workers} is not a number of workers`,
     );
 });
+
+test('workers share the console: one sign-in, begun at any of them, holds at each and ends at all', {
+  timeout: 120_000,
+}, async () => {
+  const dir = await aDirectory();
+  const { child, says } = program(['--data', join(dir, 'data'), 'serve', '--port', '0', '--workers', '2', '--json'], {
+    cwd: dir,
+  });
+  const [line] = await says(/^\{"object":"gateway".*\n/m);
+  const { url, console: link } = JSON.parse(line) as { url: string; console: string };
+  const made = await exchange(`${url}/console/session`, { body: { code: link.split('#')[1] } });
+  expect(made.status).toBe(201);
+  const proof = (made.frames[0] as { proof: string }).proof;
+  const cookie = String(made.headers['set-cookie']).split(';', 1)[0] as string;
+  const headers = {
+    cookie,
+    'x-tollbridge-console': proof,
+    'harn-agents-protocol-version': 'agents-protocol-2026-04-25',
+  };
+  // Each request is a connection of its own, and each connection is given to another worker.
+  const each = async (path: string) => {
+    const statuses = [];
+    for (let time = 0; time < 4; time += 1) {
+      statuses.push((await exchange(`${url}${path}`, { method: 'GET', headers })).status);
+    }
+    return [...new Set(statuses)];
+  };
+  for (const path of ['/console/session', '/console/api/catalog', '/console/api/rules', '/v1/tasks']) {
+    expect([path, await each(path)]).toEqual([path, [200]]);
+  }
+  expect((await exchange(`${url}/console/session`, { body: { code: link.split('#')[1] } })).status).toBe(401);
+  expect((await exchange(`${url}/console/session`, { method: 'DELETE', headers })).status).toBe(200);
+  expect(await each('/v1/tasks')).toEqual([401]);
+  child.kill('SIGTERM');
+});

@@ -40,11 +40,12 @@ export const DESKTOP: PageOptions = { width: 1280, height: 800 };
 export async function openConsole(
   configuration = '',
   more?: (dir: string) => Promise<string>,
+  env: NodeJS.ProcessEnv = {},
 ): Promise<ConsoleGateway> {
   const dir = await mkdtemp(join(tmpdir(), 'tb-console-'));
   const config = `${configuration}${(await more?.(dir)) ?? ''}`;
   if (config) await writeFile(join(dir, 'tollbridge.yaml'), config);
-  const start = async (port: number) => startGateway(await configIn(dir, { data: join(dir, 'data'), port }));
+  const start = async (port: number) => startGateway(await configIn(dir, { data: join(dir, 'data'), port, env }));
   const at: ConsoleGateway = {
     dir,
     gateway: await start(0),

@@ -1,4 +1,5 @@
 /** Sign-in at an OpenID provider: one question, one answer, in one browser; anything else opens no session. */
+import { createHmac } from 'node:crypto';
 import type { JWTPayload } from 'jose';
 import { SignJWT } from 'jose';
 import { expect, test } from 'vitest';
@@ -13,13 +14,18 @@ const ROLES: Partial<OidcSignInOptions> = {
   roles: { ops: 'admin', oncall: 'approver', all: 'viewer' },
 };
 
+const keyed = (key: string) => (text: string) => createHmac('sha256', key).update(text).digest('hex');
+
 function consoleAt(provider: OidcProvider, sign: Partial<OidcSignInOptions> = ROLES, more: Partial<OAuthOptions> = {}) {
   const { issuer, client } = provider;
   const signIn = { clientId: client.id, secret: 'oidc', scopes: [], roles: {}, ...sign };
   const oauth = { issuer, audience: 'tollbridge', jwks: `${issuer}/keys`, signIn, ...more };
   const now = { ms: 0 };
   const clock = { ...systemClock, now: () => new Date(Date.now() + now.ms).toISOString() };
-  return { oidc: createConsoleOidc({ oauth, clock, secret: async () => client.secret }), now };
+  const deps = { oauth, clock, secret: async () => client.secret, mac: keyed('the gateway') };
+  // `other`: another process of the same gateway; `foreign`: another gateway.
+  const [oidc, other] = [createConsoleOidc(deps), createConsoleOidc(deps)];
+  return { oidc, other, foreign: createConsoleOidc({ ...deps, mac: keyed('another one') }), now };
 }
 
 /** The person signs in at the provider, which sends the browser back. */
@@ -140,6 +146,22 @@ test('an answer counts once, in the browser that began, at its origin, and in ti
   at.now.ms = 11 * 60_000;
   await expect(at.oidc.end(late, ORIGIN)).rejects.toMatchObject(refused);
   expect(provider.refused, 'none of them was taken to the provider').toEqual([]);
+});
+
+test('any process of the gateway ends what another began, and no other gateway does', async () => {
+  const provider = await openOidcProvider();
+  provider.claims = { groups: ['ops'] };
+  const at = consoleAt(provider);
+  expect(await at.other.end(await answerTo(at), ORIGIN)).toMatchObject({ id: `oauth:${provider.issuer}#ana` });
+  await expect(at.foreign.end(await answerTo(at), ORIGIN)).rejects.toMatchObject({ kind: 'unauthenticated' });
+  const used = await answerTo(at);
+  await at.oidc.end(used, ORIGIN);
+  // The provider gives nothing for a code that was used.
+  await expect(at.other.end(used, ORIGIN)).rejects.toMatchObject({ kind: 'unauthenticated' });
+  const { binding, ...answer } = await answerTo(at);
+  const [until, random, seal] = binding.split('.');
+  const longer = [String(Number(until) + 60_000), random, seal].join('.');
+  await expect(at.oidc.end({ ...answer, binding: longer }, ORIGIN)).rejects.toMatchObject({ kind: 'unauthenticated' });
 });
 
 test('a code that was issued for another challenge is refused by the provider', async () => {

@@ -35,7 +35,7 @@ export function Activity({ query }: { readonly query: URLSearchParams }) {
   return (
     <div class="page fill">
       <Title
-        note={`${count.toLocaleString('en')} rows`}
+        note={count === 1 ? '1 row' : `${count.toLocaleString('en')} rows`}
         actions={
           <>
             <button type="button" onClick={pause} aria-pressed={paused !== undefined}>

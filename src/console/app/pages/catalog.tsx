@@ -88,8 +88,11 @@ function Address({ address, state, since, reason }: AgentAddress) {
   const tone = state === 'ready' ? 'good' : state === 'unavailable' ? 'bad' : undefined;
   return (
     <p>
-      <code>{address}</code> {tone ? <Badge tone={tone}>{state}</Badge> : 'not used yet'}{' '}
-      {tone && since && dayAndTime(since)} {reason && <Line text={reason} />}
+      <code>
+        <Line text={address} />
+      </code>{' '}
+      {tone ? <Badge tone={tone}>{state}</Badge> : 'not used yet'} {tone && since && dayAndTime(since)}{' '}
+      {reason && <Line text={reason} />}
     </p>
   );
 }

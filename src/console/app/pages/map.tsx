@@ -1,5 +1,6 @@
 /** Doors on the left, backends on the right, one gate between them, and the traffic of the last minute on the lines. */
-import { useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { visibleLine } from '../../../model/values/visible-text.ts';
 import { all, call } from '../api.ts';
 import { useFeed } from '../feed.ts';
 import { go } from '../router.tsx';
@@ -9,7 +10,30 @@ import type { Catalog } from './catalog.tsx';
 
 const MINUTE = 60_000;
 const STEP = 62;
-const WIDTH = 960;
+
+/** Where things stand: `box` is the width of a door or backend, `gate` that of the gate in the middle. */
+interface Places {
+  readonly width: number;
+  readonly box: number;
+  readonly gate: number;
+  /** Letters of a name that fit. */
+  readonly letters: number;
+}
+
+const WIDE: Places = { width: 960, box: 190, gate: 140, letters: 26 };
+/** On a phone both sides stay in sight. */
+const NARROW: Places = { width: 372, box: 120, gate: 62, letters: 15 };
+
+function usePlaces(): Places {
+  const [query] = useState(() => matchMedia('(max-width: 720px)'));
+  const [narrow, setNarrow] = useState(query.matches);
+  useEffect(() => {
+    const changed = () => setNarrow(query.matches);
+    query.addEventListener('change', changed);
+    return () => query.removeEventListener('change', changed);
+  }, []);
+  return narrow ? NARROW : WIDE;
+}
 
 interface Node {
   readonly key: string;
@@ -21,6 +45,7 @@ interface Node {
 export function MapPage() {
   const live = useFeed();
   const now = useNow(2000);
+  const places = usePlaces();
   const { value, error } = useLoad(() => call<Catalog>('/console/api/catalog'), 'catalog');
   const tools = useLoad(() => all<{ server: string | null }>('/v1/tools').catch(() => []), 'tools');
   // Where there are many rows, counted with the clock and not with each of the events.
@@ -34,7 +59,7 @@ export function MapPage() {
   const doors: Node[] = [...value.doors.map(({ name }) => name), 'console'].map((name) => ({
     key: `door ${name}`,
     name,
-    note: `${counts.get(`door ${name}`) ?? 0} in the last minute`,
+    note: `${counts.get(`door ${name}`) ?? 0} / min`,
     to: `/activity?door=${name}`,
   }));
   const noted = (protocol: string, key: string) => `${protocol} · ${counts.get(key) ?? 0} / min`;
@@ -59,33 +84,39 @@ export function MapPage() {
   ];
   const height = Math.max(doors.length, backends.length, 3) * STEP + 40;
   const middle = height / 2;
+  const { width, box, gate } = places;
+  const [left, right] = [(width - gate) / 2, (width + gate) / 2];
   const y = (at: number, of: number) => middle - (of * STEP) / 2 + at * STEP + STEP / 2;
   const line = (from: number, to: number, at: number) =>
     `M${from} ${at} C ${(from + to) / 2} ${at}, ${(from + to) / 2} ${middle}, ${to} ${middle}`;
   return (
     <div class="page">
-      <Title note="a line moves where something passed in the last minute">Map</Title>
-      <div class="card table-wrap" tabIndex={0}>
-        <svg class="map" viewBox={`0 0 ${WIDTH} ${height}`}>
+      <Title note="events of the last minute; a line moves where something passed">Map</Title>
+      <div class="card">
+        <svg class="map" viewBox={`0 0 ${width} ${height}`}>
           <title>Doors, the gate, and backends</title>
           {doors.map(({ key }, at) => (
-            <path key={key} d={line(200, 410, y(at, doors.length))} class={counts.get(key) ? 'busy' : ''} />
+            <path key={key} d={line(box, left, y(at, doors.length))} class={counts.get(key) ? 'busy' : ''} />
           ))}
           {backends.map(({ key }, at) => (
-            <path key={key} d={line(760, 550, y(at, backends.length))} class={counts.get(key) ? 'busy' : ''} />
+            <path
+              key={key}
+              d={line(width - box, right, y(at, backends.length))}
+              class={counts.get(key) ? 'busy' : ''}
+            />
           ))}
-          <rect class="core" x="410" y={middle - 60} width="140" height="120" rx="14" />
-          <text class="core-text" x="480" y={middle - 14} text-anchor="middle">
-            gate and log
+          <rect class="core" x={left} y={middle - 60} width={gate} height="120" rx="14" />
+          <text class="core-text" x={width / 2} y={middle - 8} text-anchor="middle">
+            {places === WIDE ? 'gate and log' : 'gate'}
           </text>
-          <text class="core-text" x="480" y={middle + 10} text-anchor="middle">
-            {counts.get('decided') ?? 0} / min
+          <text class="core-text" x={width / 2} y={middle + 16} text-anchor="middle">
+            {places === WIDE ? `${counts.get('decided') ?? 0} / min` : (counts.get('decided') ?? 0)}
           </text>
           {doors.map((node, at) => (
-            <Box key={node.key} node={node} x={10} y={y(at, doors.length)} />
+            <Box key={node.key} node={node} x={1} y={y(at, doors.length)} places={places} />
           ))}
           {backends.map((node, at) => (
-            <Box key={node.key} node={node} x={760} y={y(at, backends.length)} />
+            <Box key={node.key} node={node} x={width - box + 1} y={y(at, backends.length)} places={places} />
           ))}
         </svg>
       </div>
@@ -93,7 +124,18 @@ export function MapPage() {
   );
 }
 
-function Box({ node, x, y }: { readonly node: Node; readonly x: number; readonly y: number }) {
+function Box({
+  node,
+  x,
+  y,
+  places,
+}: {
+  readonly node: Node;
+  readonly x: number;
+  readonly y: number;
+  readonly places: Places;
+}) {
+  const name = visibleLine(node.name);
   return (
     <a
       href={node.to}
@@ -102,12 +144,13 @@ function Box({ node, x, y }: { readonly node: Node; readonly x: number; readonly
         go(node.to);
       }}
     >
-      <rect x={x} y={y - 23} width="190" height="46" rx="8" />
-      <text x={x + 14} y={y - 3}>
-        {node.name.slice(0, 26)}
+      <title>{name}</title>
+      <rect x={x} y={y - 23} width={places.box - 2} height="46" rx="8" />
+      <text x={x + 10} y={y - 3}>
+        {name.length > places.letters ? `${name.slice(0, places.letters - 1)}…` : name}
       </text>
-      <text class="small" x={x + 14} y={y + 13}>
-        {node.note}
+      <text class="small" x={x + 10} y={y + 13}>
+        {visibleLine(node.note).slice(0, places.letters + 8)}
       </text>
     </a>
   );

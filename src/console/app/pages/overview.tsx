@@ -7,6 +7,7 @@ import { str, VERDICT_WORDS } from '../rows.ts';
 import { countedSince, extendTally, MINUTE_MS, type Tally } from '../tally.ts';
 import { duration, Line, Title, useNow, usePolled } from '../ui.tsx';
 import { useWaiting } from '../waiting.ts';
+import { aboutText } from './approvals/entry.tsx';
 import { Budgets } from './overview/budgets.tsx';
 import { HealthCard } from './overview/health.tsx';
 import { Measured } from './overview/measured.tsx';
@@ -65,11 +66,11 @@ export function Overview({ me }: { readonly me: Me }) {
           tone={counted.failed > 0 ? 'bad' : ''}
         />
       </div>
-      <div class="grid">
-        <section class="card wide">
-          <h2>Decisions per minute</h2>
-          <Plot tally={tally.current} now={now} />
-        </section>
+      <section class="card">
+        <h2>Decisions per minute</h2>
+        <Plot tally={tally.current} now={now} />
+      </section>
+      <div class="columns">
         <section class="card">
           <h2>
             <Link to="/approvals">Waiting for a person</Link>
@@ -81,10 +82,11 @@ export function Overview({ me }: { readonly me: Me }) {
                 <tr key={ask.id}>
                   <td>
                     <Link to={`/approvals/${ask.id}`}>
-                      <Line text={str(ask.action.tool) || str(ask.request.question).slice(0, 60)} />
+                      <Line text={str(ask.action.tool) || str(ask.request.question).slice(0, 60)} />{' '}
+                      <Line text={aboutText(ask)} />
                     </Link>
                   </td>
-                  <td class="soft">
+                  <td class="soft cut">
                     <Line text={str(ask.action.actor)} />
                   </td>
                   <td class="n">{duration(now - Date.parse(ask.created_at))}</td>
@@ -93,26 +95,30 @@ export function Overview({ me }: { readonly me: Me }) {
             </tbody>
           </table>
         </section>
-        <section class="card">
-          <h2>Running</h2>
-          {(running.value ?? []).length === 0 && <p class="soft">No task is running.</p>}
-          <table>
-            <tbody>
-              {(running.value ?? []).slice(0, 8).map((task) => (
-                <tr key={task.id}>
-                  <td>
-                    <Link to={`/sessions/${task.session_id}`}>
-                      <Line text={task.agent ?? task.id} />
-                    </Link>
-                  </td>
-                  <td class="n">{duration(now - Date.parse(task.created_at))}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <div class="stack">
+          <section class="card">
+            <h2>Running</h2>
+            {(running.value ?? []).length === 0 && <p class="soft">No task is running.</p>}
+            <table>
+              <tbody>
+                {(running.value ?? []).slice(0, 8).map((task) => (
+                  <tr key={task.id}>
+                    <td>
+                      <Link to={`/sessions/${task.session_id}`}>
+                        <Line text={task.agent ?? task.id} />
+                      </Link>
+                    </td>
+                    <td class="n">{duration(now - Date.parse(task.created_at))}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </section>
+          <Budgets me={me} />
+        </div>
         <HealthCard />
-        <Budgets me={me} />
+      </div>
+      <div class="stack">
         <Measured title="Tools" filter="tool" rows={counted.tools} since={recent} />
         <Measured title="Agents and callers" filter="caller" rows={counted.callers} since={recent} />
       </div>

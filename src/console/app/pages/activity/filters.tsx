@@ -1,5 +1,6 @@
 /** The filters of the activity list, each with the values that its rows have. */
 import { useRef } from 'preact/hooks';
+import { visibleLine } from '../../../../model/values/visible-text.ts';
 import type { Feed } from '../../feed.ts';
 import { type Choices, extendChoices, FILTERS, type FilterName } from '../../filters.ts';
 import { Link } from '../../router.tsx';
@@ -41,7 +42,7 @@ export function Filters({ query, live, show }: FiltersProps) {
           <option value="">{LABELS[name] ?? name}</option>
           {withCurrent(name === 'group' ? GROUPS : choices(name), query.get(name)).map((value) => (
             <option key={value} value={value}>
-              {value}
+              {visibleLine(value)}
             </option>
           ))}
         </select>

@@ -6,14 +6,14 @@ import type { Waiting } from '../../waiting.ts';
 
 export function Entry({ one, current }: { readonly one: Waiting; readonly current: boolean }) {
   const now = useNow(5000);
-  const { tool, kind, actor, effect, target } = one.action;
+  const { tool, kind, actor, effect } = one.action;
   return (
     <Link to={`/approvals/${one.id}`} class="entry" current={current}>
       <span class="entry-what">
         <b>
           <Line text={str(tool) || str(kind) || 'A question'} />
         </b>{' '}
-        <Line text={(str(target) || argumentsText(one.action.arguments)).slice(0, 120)} />
+        <Line text={aboutText(one)} />
       </span>
       <span class="entry-who">
         <Line text={str(actor)} /> {str(effect) && <Badge tone={toneOf(str(effect))}>{str(effect)}</Badge>}
@@ -33,7 +33,14 @@ export function toneOf(effect: string): string {
 
 export function timeLeft(expires: string, now: number): string {
   const left = Date.parse(expires) - now;
-  return left <= 0 ? 'time is up' : `${duration(left)} left`;
+  if (left <= 0) return 'time is up';
+  // Rounded down: nobody is promised a minute that is not there.
+  return `${duration(left < 90_000 ? left : Math.floor(left / 60_000) * 60_000)} left`;
+}
+
+/** What the act is about: its target, or the values of its arguments. */
+export function aboutText({ action }: Waiting): string {
+  return (str(action.target) || argumentsText(action.arguments)).slice(0, 120);
 }
 
 /** The values of the arguments: the card has them whole, with their names. */

@@ -9,7 +9,7 @@ export function Doors({ catalog }: { readonly catalog: Catalog }) {
   return (
     <section class="card">
       <h2>Doors</h2>
-      <table>
+      <table class="stacks">
         <tbody>
           {catalog.doors.map(({ name }) => {
             const { about, address, configs } = clientConfigs(name, location.origin, catalog.agents[0]?.name ?? 'demo');
@@ -46,7 +46,8 @@ export function Doors({ catalog }: { readonly catalog: Catalog }) {
         </tbody>
       </table>
       <p class="soft">
-        A client on this machine uses the printed token or an API key; elsewhere an API key: tollbridge keys create.
+        For <code>&lt;TOKEN&gt;</code> a client on this machine takes the token that <code>tollbridge serve</code>{' '}
+        printed, or an API key; elsewhere an API key: <code>tollbridge keys create</code>.
       </p>
     </section>
   );

@@ -11,6 +11,11 @@ interface Quota {
   readonly usage?: Readonly<Record<string, number>>;
 }
 
+/** `tool_calls` as people write it. */
+function limitName(name: string): string {
+  return name === 'usd' ? 'USD' : name.replaceAll('_', ' ');
+}
+
 export function Budgets({ me }: { readonly me: Me }) {
   const { value = [] } = useLoad(
     () => (holds(me, 'quotas:read') ? all<Quota>('/v1/quotas', 200) : Promise.resolve([])),
@@ -32,7 +37,7 @@ export function Budgets({ me }: { readonly me: Me }) {
               return (
                 <div key={name}>
                   <Link to="/activity?event=vendor.tollbridge.quota_used">
-                    {name}: {String(used[name] ?? 0)} of {String(limit)}
+                    <Line text={limitName(name)} />: {String(used[name] ?? 0)} of {String(limit)}
                   </Link>
                   <div class="meter">
                     <i class={part > 0.9 ? 'bad' : ''} style={{ width: `${part * 100}%` }} />

@@ -16,7 +16,7 @@ export function Measured({
   readonly since: number;
 }) {
   return (
-    <section class="card wide">
+    <section class="card">
       <h2>{title}</h2>
       {rows.length === 0 ? (
         <p class="soft">No calls in the last hour.</p>

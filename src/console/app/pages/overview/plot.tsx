@@ -42,7 +42,7 @@ export function Plot({ tally, now }: { readonly tally: Tally; readonly now: numb
           </span>
         ))}
         <span>
-          {total} in {MINUTES} minutes, at most {most} in one
+          {total} in {MINUTES} minutes{total > 0 && `, at most ${most} in one`}
         </span>
       </p>
     </>

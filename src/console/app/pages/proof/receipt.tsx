@@ -90,6 +90,7 @@ export function OneReceipt({ row, others }: { readonly row: ReceiptRow; readonly
             class="code"
             aria-label="The receipt as JSON"
             spellcheck={false}
+            rows={24}
             value={text}
             onInput={(event) => setText(event.currentTarget.value)}
           />

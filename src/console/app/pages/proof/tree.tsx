@@ -1,5 +1,6 @@
 /** The signed tree over all receipts, its growth since this browser looked last, the files of an export, and the witnesses. */
-import { call } from '../../api.ts';
+import { useState } from 'preact/hooks';
+import { all, call } from '../../api.ts';
 import { headTrouble } from '../../checks.ts';
 import { type Consistency, type Head, isGrown } from '../../tree.ts';
 import { Badge, dayAndTime, Line, Trouble, useLoad } from '../../ui.tsx';
@@ -41,7 +42,14 @@ async function treeState() {
 }
 
 /** The signed tree over all receipts, its growth since this browser looked last, the files of an export, and the witnesses. */
-export function TreeAndWitnesses({ rows }: { readonly rows: readonly ReceiptRow[] }) {
+export function TreeAndWitnesses({
+  rows,
+  whole,
+}: {
+  readonly rows: readonly ReceiptRow[];
+  /** False where there may be more receipts than these. */
+  readonly whole: boolean;
+}) {
   const { value, error } = useLoad(treeState, 'proof');
   if (!value) return <Trouble thrown={error} />;
   const { head, wrong, grown, seen, log, witnesses, keys } = value;
@@ -80,14 +88,18 @@ export function TreeAndWitnesses({ rows }: { readonly rows: readonly ReceiptRow[
           The files that <code>tollbridge verify DIR</code> reads, for the receipts you can see. With the events of the
           whole log: <code>tollbridge export --to DIR</code>.
         </p>
-        <p class="choice">
+        <div class="choice">
           <Download
             name="receipts.jsonl"
-            text={() => rows.map(({ wire }) => `${JSON.stringify(wire.payload)}\n`).join('')}
+            text={async () => {
+              // The list on this page ends somewhere; an export does not.
+              const every = whole ? rows : await all<ReceiptRow>('/v1/receipts', Number.POSITIVE_INFINITY);
+              return every.map(({ wire }) => `${JSON.stringify(wire.payload)}\n`).join('');
+            }}
           />
           <Download name="keys.json" text={() => keys} />
           <Download name="tree-head.json" text={() => JSON.stringify(head, undefined, 2)} />
-        </p>
+        </div>
         <p class="soft">
           {log
             ? `Last signed head of the log: ${log.size.toLocaleString('en')} events at ${dayAndTime(log.at)}.`
@@ -132,20 +144,22 @@ export function TreeAndWitnesses({ rows }: { readonly rows: readonly ReceiptRow[
 }
 
 /** A file made in the page. */
-function Download({ name, text }: { readonly name: string; readonly text: () => string }) {
+function Download({ name, text }: { readonly name: string; readonly text: () => string | Promise<string> }) {
+  const [trouble, setTrouble] = useState<unknown>();
+  const save = async () => {
+    const url = URL.createObjectURL(new Blob([await text()], { type: 'application/octet-stream' }));
+    const link = document.createElement('a');
+    link.href = url;
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  };
   return (
-    <button
-      type="button"
-      onClick={() => {
-        const url = URL.createObjectURL(new Blob([text()], { type: 'application/octet-stream' }));
-        const link = document.createElement('a');
-        link.href = url;
-        link.download = name;
-        link.click();
-        setTimeout(() => URL.revokeObjectURL(url), 10_000);
-      }}
-    >
-      Download {name}
-    </button>
+    <>
+      <button type="button" onClick={() => void save().catch(setTrouble)}>
+        Download {name}
+      </button>
+      <Trouble thrown={trouble} />
+    </>
   );
 }

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { RuleProblem, RuleSource, TestedCase } from '../../../rule-answers.ts';
 import { ApiError, call, type Me } from '../../api.ts';
 import { VERDICT_WORDS } from '../../rows.ts';
-import { Badge, Line, Trouble } from '../../ui.tsx';
+import { Badge, FileName, Line, Trouble } from '../../ui.tsx';
 
 const FIRST = `- name: reading is allowed
   action: { tool: read_note, effect: read }
@@ -82,7 +82,7 @@ export function Cases({ me, source, text }: { readonly me: Me; readonly source: 
         )}
         {saved && (
           <span class="good" role="status">
-            Saved in <Line text={saved} />
+            Saved in <FileName path={saved} />
           </span>
         )}
       </div>

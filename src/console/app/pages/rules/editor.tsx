@@ -1,8 +1,9 @@
 /** The editor of one file of rules, with the mistakes that `policy check` finds and words that continue the one typed. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { visibleLine } from '../../../../model/values/visible-text.ts';
 import type { RuleProblem, RulesInForce } from '../../../rule-answers.ts';
 import { ApiError, call, type Me } from '../../api.ts';
-import { Empty, Line, Trouble } from '../../ui.tsx';
+import { Empty, FileName, Line, Trouble } from '../../ui.tsx';
 import { Cases } from './cases.tsx';
 import { WhatWouldChange } from './what-would-change.tsx';
 import { WORDS } from './words.ts';
@@ -65,11 +66,13 @@ export function Editor({
         {rules.sources.length > 1 ? (
           <select aria-label="File" value={name} onChange={(event) => setName(event.currentTarget.value)}>
             {rules.sources.map((one) => (
-              <option key={one.name}>{one.name}</option>
+              <option key={one.name} value={one.name}>
+                {visibleLine(one.name)}
+              </option>
             ))}
           </select>
         ) : (
-          <Line text={source.name} />
+          <FileName path={source.name} />
         )}
       </h2>
       <textarea
@@ -77,7 +80,7 @@ export function Editor({
         class="code"
         aria-label="Rules"
         spellcheck={false}
-        rows={Math.min(30, Math.max(10, text.split('\n').length + 1))}
+        rows={Math.min(30, Math.max(8, text.split('\n').length + 1))}
         value={text}
         onInput={(event) => {
           setText(event.currentTarget.value);

@@ -34,7 +34,9 @@ export function Files({ session, events }: { readonly session: string; readonly 
                 </code>
               </Link>{' '}
               <Badge tone="warn">{operation}</Badge> <Badge>{evidence}</Badge>{' '}
-              <span class="soft">{change?.what ?? 'its content is not in the log, only its hash'}</span>
+              <span class="soft">
+                <Line text={change?.what ?? 'its content is not in the log, only its hash'} />
+              </span>
             </p>
             {change?.text && <Diff text={change.text} />}
           </div>
@@ -91,8 +93,13 @@ function ArtifactBlock({ artifact, before }: { readonly artifact: Artifact; read
         <b>
           <Line text={nameOf(artifact) || id} />
         </b>{' '}
-        <Badge>{kind}</Badge> <span class="soft">{type}</span>{' '}
-        <span class="soft mono">{(sha256 ?? '').slice(0, 23)}</span>{' '}
+        <Badge>{kind}</Badge>{' '}
+        <span class="soft">
+          <Line text={type} />
+        </span>{' '}
+        <span class="soft mono">
+          <Line text={(sha256 ?? '').slice(0, 23)} />
+        </span>{' '}
         {value?.diff && <span class="soft">{value.diff.what} since the one before</span>}
       </p>
       {value?.diff?.text ? (

@@ -3,6 +3,9 @@ import { useMemo } from 'preact/hooks';
 import type { JsonObject } from '../../../../model/schema.ts';
 import { lossIn } from '../../../../model/values/loss.ts';
 import type { LogEvent } from '../../rows.ts';
+import { Line } from '../../ui.tsx';
+
+const MOST = 100;
 
 /** What translations could not carry of the work, each with the event that says so. */
 export function Losses({
@@ -19,14 +22,16 @@ export function Losses({
   if (found.length === 0) return null;
   return (
     <details class="losses">
-      <summary>Could not be carried: {[...new Set(found.map(({ aspect }) => aspect))].join(', ')}</summary>
+      <summary>
+        Could not be carried: <Line text={[...new Set(found.map(({ aspect }) => aspect))].join(', ')} />
+      </summary>
       <ul>
-        {found.map(({ id, aspect, why }, at) => (
+        {found.slice(0, MOST).map(({ id, aspect, why }, at) => (
           <li key={`${id} ${at}`}>
             <button type="button" class="link" onClick={() => show(id)}>
-              {aspect}
+              <Line text={aspect} />
             </button>{' '}
-            {why}
+            <Line text={why} />
           </li>
         ))}
       </ul>

@@ -1,7 +1,6 @@
 /** All sessions, newest first. */
-import { all } from '../../api.ts';
 import { Link } from '../../router.tsx';
-import { dayAndTime, Table, Title, Trouble, useLoad } from '../../ui.tsx';
+import { dayAndTime, Empty, Line, Title, Trouble, useNewest } from '../../ui.tsx';
 
 export interface Session {
   readonly id: string;
@@ -16,22 +15,50 @@ export function stateOf({ status, state }: Session): string {
 }
 
 export function Sessions() {
-  const { value = [], error } = useLoad(() => all<Session>('/v1/sessions', 1000), 'sessions');
+  const { loaded, rows, error, more } = useNewest<Session>('session');
   return (
     <div class="page">
-      <Title note={`${value.length} sessions`}>Sessions</Title>
+      <Title note="newest first">Sessions</Title>
       <Trouble thrown={error} />
-      <Table card columns={['Session', 'State', 'Since']}>
-        {value.toReversed().map((session) => (
-          <tr key={session.id}>
-            <td>
-              <Link to={`/sessions/${session.id}`}>{session.id}</Link>
-            </td>
-            <td>{stateOf(session)}</td>
-            <td>{dayAndTime(session.created_at)}</td>
-          </tr>
-        ))}
-      </Table>
+      {loaded && rows.length === 0 && (
+        <Empty title="No session yet">
+          A session begins when a client talks to an agent. <Link to="/catalog">How to connect one</Link>
+        </Empty>
+      )}
+      {rows.length > 0 && (
+        <div class="card">
+          <table class="stacks">
+            <thead>
+              <tr>
+                <th>Session</th>
+                <th>State</th>
+                <th>Since</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((session) => (
+                <tr key={session.id}>
+                  <td>
+                    <Link to={`/sessions/${session.id}`}>{session.id}</Link>
+                    {session.summary && (
+                      <p class="soft breaks">
+                        <Line text={session.summary.slice(0, 160)} />
+                      </p>
+                    )}
+                  </td>
+                  <td>{stateOf(session)}</td>
+                  <td>{dayAndTime(session.created_at)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {more && (
+        <button type="button" onClick={more}>
+          Older sessions
+        </button>
+      )}
     </div>
   );
 }

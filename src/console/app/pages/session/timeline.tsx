@@ -1,4 +1,5 @@
 /** The work of a session as nested spans on one time line. */
+import { visibleLine } from '../../../../model/values/visible-text.ts';
 import type { Span } from '../../spans.ts';
 import { Badge, duration, Empty, Line } from '../../ui.tsx';
 import { Virtual } from '../../virtual.tsx';
@@ -33,15 +34,18 @@ export function Timeline({
             onClick={() => show(event)}
           >
             <span class="span-name" style={{ paddingLeft: `${depth * 14}px` }}>
-              <Badge tone={tone}>{kind}</Badge> <Line text={name} />
+              <Badge tone={tone}>{kind}</Badge>
+              <span class="cut">
+                <Line text={name} />
+              </span>
             </span>
-            <span class="track" title={note}>
+            <span class="track" title={visibleLine(note)}>
               <i
                 class={`bar ${kind} ${tone}`}
                 style={{ left: `${Math.min(99.5, left)}%`, width: `${Math.min(width, 100 - left)}%` }}
               />
             </span>
-            <span class="optional soft">{to === undefined ? 'open' : duration(to - from)}</span>
+            <span class="optional soft">{to === undefined ? 'open' : to > from ? duration(to - from) : ''}</span>
           </button>
         );
       }}
