@@ -15,25 +15,40 @@ const ALONE = [
 /** Loading the gateway takes longer than most of their tests, so they share a few processes; each has a browser of its own. */
 const BROWSER = 'test/browser/**/*.test.ts';
 
-/** Each takes most of a minute, whatever its size says: begun last, they would keep one processor busy and the others waiting. */
+/** The longest first, whatever their size says: begun last, they would keep one processor busy and the others waiting. */
 const LONGEST = [
-  'faults',
-  'docs-uses',
-  'crash',
-  'crash-callers',
-  'stories',
+  'process/live-matrix',
+  'process/soak',
+  'hostile/reload',
+  'hostile/faults',
+  'hostile/display',
+  'hostile/config-trust',
+  'process/docs-uses',
+  'crash/crash',
+  'crash/crash-callers',
+  'protocols/acp-acts',
+  'hostile/edges',
+  'protocols/ahp',
+  'hostile/config',
+  'hostile/rules',
+  'hostile/limits',
+  'hostile/attempts',
+  'fleet/postgres',
+  'stories/stories',
   'visibility-doors',
   'relay/process',
   'a2a/many-peers',
-  'live-matrix',
-  'process/soak',
 ];
+/** A process that several files share ends as soon as the next file is of another project, so the projects come one after the other. */
+const PROJECTS = ['alone', 'browser', 'shared'];
+const rankOf = ({ moduleId, project }: TestSpecification) => {
+  const rank = LONGEST.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+  return PROJECTS.indexOf(project.name) * (LONGEST.length + 1) + (rank < 0 ? LONGEST.length : rank);
+};
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const long = ({ moduleId }: TestSpecification) => LONGEST.some((name) => moduleId.endsWith(`/${name}.test.ts`));
-    const sorted = await super.sort(files);
-    return [...sorted.filter(long), ...sorted.filter((file) => !long(file))];
+    return (await super.sort(files)).toSorted((one, other) => rankOf(one) - rankOf(other));
   }
 }
 
@@ -55,7 +70,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'alone', include: ALONE, sequence: { groupOrder: 0 } },
+        test: { name: 'alone', include: ALONE },
       },
       {
         extends: true,
@@ -64,7 +79,6 @@ export default defineConfig({
           include: [BROWSER],
           setupFiles: ['test/support/process/close-browser.ts'],
           isolate: false,
-          sequence: { groupOrder: 0 },
         },
       },
       {
@@ -76,7 +90,6 @@ export default defineConfig({
           // A process runs one file after the other: loading the core and warming the policy evaluator took longer than most files.
           // So a file leaves nothing behind: what a test opens, sets or replaces is put back by `onTestFinished`.
           isolate: false,
-          sequence: { groupOrder: 1 },
         },
       },
     ],

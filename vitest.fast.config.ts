@@ -1,6 +1,6 @@
 /**
- * `npm run test:fast`: unit, contract and stories, with logs in memory. Needs no build; tests of the log's file, and one that needs a
- * process of its own, are left to `npm test`.
+ * `npm run test:fast`: unit, contract and stories, with logs in memory. Needs no build and no database; tests of the log's file, of a
+ * database server, and one that needs a process of its own, are left to `npm test`.
  */
 import { defineConfig } from 'vitest/config';
 import all from './vitest.config.ts';
@@ -12,7 +12,12 @@ export default defineConfig({
     ...shared,
     env: { ...env, TOLLBRIDGE_TEST_STORE: 'memory' },
     include: ['test/{unit,contract,stories}/**/*.test.ts'],
-    exclude: ['test/unit/store/**', 'test/contract/store-sqlite.test.ts', 'test/unit/policy/first-load.test.ts'],
+    exclude: [
+      'test/unit/store/**',
+      'test/contract/store-{sqlite,postgres}.test.ts',
+      'test/stories/stories-postgres.test.ts',
+      'test/unit/policy/first-load.test.ts',
+    ],
     isolate: false,
   },
 });

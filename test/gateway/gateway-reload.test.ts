@@ -1,5 +1,5 @@
 /** A configuration that changes under a running gateway: what is taken at once, what waits, and what changes nothing. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -23,7 +23,12 @@ async function runtime(yaml: string) {
     await gateway.close();
     await rm(dir, { recursive: true, force: true });
   });
-  return { gateway, write: (text: string) => writeFile(file, text) };
+  /** In one step: a file that is emptied first and then written could be read in between, which other tests are about. */
+  const write = async (text: string) => {
+    await writeFile(`${file}.new`, text);
+    await rename(`${file}.new`, file);
+  };
+  return { gateway, write };
 }
 
 /** The next change that stands in the log. */

@@ -21,7 +21,8 @@ describe.each(WORK_PROTOCOLS)('over %s', (protocol) => {
       await untilAborted(signal);
       return undefined;
     });
-    const two = await openGateways(protocol, { far: { agents: [stuck], rules: OPEN }, near: { rules: OPEN } });
+    const far = { agents: [stuck], rules: OPEN };
+    const two = await openGateways(protocol, { far, near: { rules: OPEN }, silenceMs: 1_000 });
     const id = await two.give('hello');
     await two.near.seen(id, 'agent.handoff');
     two.relay.to(undefined);

@@ -71,7 +71,7 @@ for (const protocol of WORK_PROTOCOLS) {
     const far = { agents: [demo()], tools: [tools], rules, clock: real as never };
     const { url, base } = await openFar(protocol, far, relay.url);
     relay.to(url);
-    const backend = farAgent(protocol, base(relay.url));
+    const backend = farAgent(protocol, base(relay.url), 1000);
     onTestFinished(() => backend.close?.());
     return {
       backend,

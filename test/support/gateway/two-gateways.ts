@@ -30,6 +30,8 @@ export interface GatewaysOptions {
   readonly far?: TestGatewayOptions;
   readonly near?: TestGatewayOptions;
   readonly stepMs?: number;
+  /** How long the far gateway may be unreachable. */
+  readonly silenceMs?: number;
 }
 
 /** The far door by its protocol, and where it is. */
@@ -48,10 +50,11 @@ export async function openFar(protocol: WorkProtocol, options: TestGatewayOption
 }
 
 /** An agent of the near gateway whose work is done at this address. `far` is what it is called there. */
-export function farAgent(protocol: WorkProtocol, url: string): AgentBackend {
-  if (protocol === 'harn') return harnAgent(url);
-  if (protocol === 'runs') return runsAgent(url);
-  const timeouts = { poll_ms: 50, silence_ms: 5000, cancel_ms: 2000 };
+/** `silence_ms`: how long the other may be unreachable. */
+export function farAgent(protocol: WorkProtocol, url: string, silence_ms = 5000): AgentBackend {
+  if (protocol === 'harn') return harnAgent(url, { timeouts: { silence_ms } });
+  if (protocol === 'runs') return runsAgent(url, { timeouts: { silence_ms } });
+  const timeouts = { poll_ms: 50, silence_ms, cancel_ms: 2000 };
   const config = { url, secret: 'token', timeouts };
   return a2aBackend('far', config, { log: quiet, clock: real, secret: async () => 'ana' });
 }
@@ -63,7 +66,7 @@ export async function openGateways(protocol: WorkProtocol, options: GatewaysOpti
   const asked = { agents, tools: [tools], clock: real as never, ...options.far };
   const { at: far, url, base } = await openFar(protocol, asked, relay.url);
   relay.to(url);
-  const agent = farAgent(protocol, base(relay.url));
+  const agent = farAgent(protocol, base(relay.url), options.silenceMs);
   const near = await openTestGateway({ agents: [agent], clock: real as never, ...options.near });
   return {
     near,

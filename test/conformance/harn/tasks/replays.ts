@@ -255,7 +255,7 @@ export const replays = category('replay-beyond', {
       const events = await eventsOf(at, task);
       const receipt = await receiptOf(at, task);
       const messages = await at.messages(source.session_id);
-      truth(!JSON.stringify([events, task, receipt, messages]).includes('4711'), 'the value is shown');
+      truth(!JSON.stringify([events, task, receipt, messages]).includes('CANARY-4711'), 'the value is shown');
       truth((await saidBy(at, task))[0] !== (await saidBy(at, source))[0], 'the recorded words are repeated');
       const [delta] = (receipt.deltas ?? []) as Record<string, string>[];
       equal([delta?.override_key, delta?.after_sha256], [key, sha256(canonical(value))], 'the delta');
