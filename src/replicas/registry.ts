@@ -57,8 +57,8 @@ export async function openRegistry({ store, commit, id, address, log }: Registry
     return taken;
   }
 
-  const place = await holdName(enter);
-  if (!place.current()) throw new Fault('conflict', `another process holds the lease of ${id}`);
+  const held = await holdName(enter);
+  if (!held.current()) throw new Fault('conflict', `another process holds the lease of ${id}`);
 
   async function remove(other: string): Promise<void> {
     const address = (await store.get<ReplicaRow>('replica', other))?.address;
@@ -71,7 +71,7 @@ export async function openRegistry({ store, commit, id, address, log }: Registry
   }
 
   async function isGone(other: string): Promise<boolean> {
-    if (other === id || !place.judgesOthers()) return false;
+    if (other === id || !held.judgesOthers()) return false;
     const free = await store.lease(leaseOf(other));
     if (!free) return false;
     try {
@@ -90,7 +90,7 @@ export async function openRegistry({ store, commit, id, address, log }: Registry
 
   return {
     id,
-    lease: place.current,
+    lease: held.current,
     isGone,
     async find(other) {
       const row = known.get(other) ?? (await store.get<ReplicaRow>('replica', other));
@@ -102,7 +102,7 @@ export async function openRegistry({ store, commit, id, address, log }: Registry
       try {
         await remove(id);
       } finally {
-        await place.close();
+        await held.close();
       }
     },
   };

@@ -57,7 +57,7 @@ const pending = async (): Promise<string[]> =>
   (await rest('GET', '/v1/permission-requests?status=pending')).data.map(({ id }: Loose) => id);
 
 /** How often each message about each question came. */
-function told(): Record<string, number> {
+function counted(): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { body } of inbox.got) {
     const { type, data } = body as Loose;
@@ -68,42 +68,42 @@ function told(): Record<string, number> {
 
 async function answerAll(ids: readonly string[]): Promise<void> {
   for (const id of ids) await rest('POST', `/v1/permission-requests/${id}/respond`, { approved: true });
-  await eventually(() => ids.every((id) => told()[`approval.closed ${id}`]), 'the ends to be told', {
+  await eventually(() => ids.every((id) => counted()[`approval.closed ${id}`]), 'the ends to be sent', {
     timeoutMs: 20_000,
   });
 }
 
-test('a question is told once, and by another replica when the one that tells is killed', {
+test('a question is sent once, and by another replica when the one that sends is killed', {
   timeout: 90_000,
 }, async () => {
   for (let count = 0; count < 3; count += 1) await ask(`send ${count} to ana`);
   await eventually(async () => (await pending()).length === 3, 'three questions');
   const first = await pending();
-  await eventually(() => first.every((id) => told()[`approval.requested ${id}`]), 'all of them to be told');
+  await eventually(() => first.every((id) => counted()[`approval.requested ${id}`]), 'all of them to be sent');
   const [open = '', ...others] = first;
   await answerAll(others);
   // Whichever it is: the one that was started first had the choice.
-  const [teller] = fleet.replicas;
-  await fleet.stop(teller!, 'SIGKILL');
+  const [sender] = fleet.replicas;
+  await fleet.stop(sender!, 'SIGKILL');
   await ask('send more to ana');
   await eventually(async () => (await pending()).length === 2, 'one more question');
   const later = (await pending()).filter((id) => id !== open);
-  await eventually(() => later.every((id) => told()[`approval.requested ${id}`]), 'it to be told', {
+  await eventually(() => later.every((id) => counted()[`approval.requested ${id}`]), 'it to be sent', {
     timeoutMs: 20_000,
   });
   await answerAll([open, ...later]);
-  const counts = told();
+  const counts = counted();
   for (const id of [...others, ...later]) {
     expect(counts[`approval.requested ${id}`]).toBe(1);
     expect(counts[`approval.closed ${id}`]).toBe(1);
   }
-  // It was open when its teller died: told again under the same id by the one that took over, and by no third.
+  // It was open when its sender died: sent again under the same id by the one that took over, and by no third.
   expect(counts[`approval.requested ${open}`]).toBeLessThanOrEqual(2);
   expect(counts[`approval.closed ${open}`]).toBe(1);
   await fleet.start();
 });
 
-test('a peer is told of the end once, though the replica that ran and reported the work is killed', {
+test('a peer hears of the end once, though the replica that ran and reported the work is killed', {
   timeout: 90_000,
 }, async () => {
   const [, second] = fleet.replicas;
@@ -120,7 +120,7 @@ test('a peer is told of the end once, though the replica that ran and reported t
   await eventually(async () => (await pending()).length === 1, 'the question to be open');
   await rest('POST', `/v1/permission-requests/${(await pending())[0]}/respond`, { approved: true });
   await eventually(() => steps().includes('TASK_STATE_COMPLETED'), 'the end to be reported', { timeoutMs: 40_000 });
-  // What came before may be told again: at least once, from the last cursor that was saved.
+  // What came before may be sent again: at least once, from the last cursor that was saved.
   const seen = steps();
   expect(seen.filter((step) => step === 'TASK_STATE_COMPLETED')).toHaveLength(1);
   expect(seen.at(-1)).toBe('TASK_STATE_COMPLETED');

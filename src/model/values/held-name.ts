@@ -2,7 +2,6 @@
  * A name that a process holds for as long as it lives, so that others can tell that it does. A store over a network may end the lease of a
  * process that stood still or was cut off; then the name is taken again as soon as nobody else holds it.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 
 interface Holding {
   /** Absent: it cannot be lost. */
@@ -22,6 +21,9 @@ export interface HeldName<L extends Holding> {
 const SETTLES_MS = 2_000;
 /** Between attempts to take it again. */
 const AGAIN_MS = 100;
+
+/** The process may end meanwhile. */
+const pause = () => new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref());
 
 /** `take` resolves with undefined while another process holds the name. Its first failure is the caller's. */
 export async function holdName<L extends Holding>(take: () => Promise<L | undefined>): Promise<HeldName<L>> {
@@ -44,7 +46,7 @@ export async function holdName<L extends Holding>(take: () => Promise<L | undefi
 
   async function again(): Promise<void> {
     held = undefined;
-    while (!closed && !(await hold().catch(() => false))) await pause(AGAIN_MS, undefined, { ref: false });
+    while (!closed && !(await hold().catch(() => false))) await pause();
     againAt = performance.now();
   }
 

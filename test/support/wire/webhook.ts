@@ -14,7 +14,7 @@ export interface Hook {
   close(): void;
 }
 
-/** `lasting`: it is closed by whoever opened it, instead of with the test. */
+/** `lasting`: its opener closes it, instead of the test. */
 export async function openHook({ lasting = false } = {}): Promise<Hook> {
   const got: Hook['got'] = [];
   const statuses: number[] = [];

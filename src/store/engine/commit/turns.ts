@@ -1,7 +1,7 @@
 /**
  * Taking turns, where several processes commit to one log. What a process has in memory is void as soon as another one commits, and a
  * batch that was decided meanwhile is decided again: in turns of a few batches each, most batches find everything as it was left. A turn
- * saves work and promises nothing: every commit is checked as if there were none, so whoever waits too long goes on without one.
+ * saves work and promises nothing: every commit is checked as if there were none, so a process that waits too long goes on without one.
  */
 import type { Turns } from '../database.ts';
 
@@ -41,7 +41,7 @@ export function createTurnTaker(turns: Turns | undefined, begin: () => void, isI
     taking = true;
     const attempt = from.take(LONGEST_WAIT_MS).catch(() => undefined);
     let timer: NodeJS.Timeout | undefined;
-    // Whoever keeps the turns may not answer at all.
+    // What keeps the turns may not answer at all.
     const late = new Promise<'late'>((resolve) => {
       timer = setTimeout(() => resolve('late'), 2 * LONGEST_WAIT_MS);
     });

@@ -44,7 +44,7 @@ test('a server is verified by its certificate and its name', { timeout: 60_000 }
   const { cert } = writeCertificate(dir, makeCertificate());
   const other = mkdtempSync(join(tmpdir(), 'tb-tls-'));
   onTestFinished(() => rmSync(other, { recursive: true, force: true }));
-  const stranger = writeCertificate(other, makeCertificate());
+  const foreign = writeCertificate(other, makeCertificate());
   const cluster = await clusterWith({ certificate: dir, settings: ['listen_addresses=127.0.0.1,127.0.0.2'] });
 
   const verified = await openAt(urlOf(cluster, 'localhost', `?sslmode=verify-full&sslrootcert=${cert}`));
@@ -60,9 +60,9 @@ test('a server is verified by its certificate and its name', { timeout: 60_000 }
       () => 'opened',
       ({ message }) => message,
     );
-  // Signed by nobody we know; by somebody else; for another name.
+  // Signed by nobody we know; by another one; for another name.
   expect(await refused('localhost', '?sslmode=verify-full')).toMatch(/the certificate of .* was not accepted/);
-  expect(await refused('localhost', `?sslmode=verify-full&sslrootcert=${stranger.cert}`)).toMatch(/was not accepted/);
+  expect(await refused('localhost', `?sslmode=verify-full&sslrootcert=${foreign.cert}`)).toMatch(/was not accepted/);
   expect(await refused('127.0.0.2', `?sslmode=verify-full&sslrootcert=${cert}`)).toMatch(/was not accepted/);
   expect(await refused('127.0.0.2', `?sslmode=verify-ca&sslrootcert=${cert}`)).toBe('opened');
   expect(await refused('localhost', '?sslmode=require')).toBe('opened');
