@@ -5,7 +5,7 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { adapters as everyAdapter } from '../../adapters/index.ts';
-import { openApiKeys } from '../auth/api-keys.ts';
+import { type ApiKeys, openApiKeys } from '../auth/api-keys.ts';
 import { createAuthenticator } from '../auth/authenticate.ts';
 import { type ConsoleSessions, openConsoleSessions } from '../auth/console-sessions.ts';
 import { createFailedLogins, type FailedLoginNote, type FailedLogins } from '../auth/failed-logins.ts';
@@ -23,7 +23,7 @@ import { Fault } from '../model/faults.ts';
 
 import { isObject } from '../model/values/is-object.ts';
 import { VERSION } from '../model/version.ts';
-import type { Adapter, Authenticate, Closable, Deps, FrontDoor, HttpHost } from '../ports/index.ts';
+import type { Adapter, Authenticate, Closable, Deps, FrontDoor, HttpHost, PrivateFiles } from '../ports/index.ts';
 import { openDuty } from '../replicas/duty.ts';
 import { openReplicas, type Replicas } from '../replicas/replicas.ts';
 import { isLoopback } from '../transport/http/origin.ts';
@@ -35,6 +35,7 @@ import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
 import { consoleServices } from './console/console-services.ts';
 import { createRuntime, createSurroundings, type Prepared, type Services } from './create-runtime.ts';
+import { type Installation, openInstallation } from './installation/installation.ts';
 import { createLogger } from './logger.ts';
 import { upkeep } from './maintenance.ts';
 import { type Mounts, mountsOf } from './mounts/mounts.ts';
@@ -78,9 +79,22 @@ export interface Gateway extends Closable {
 }
 
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
+  const installation = await openInstallation(config);
+  try {
+    const gateway = await start(config, options, installation);
+    return { ...gateway, close: () => gateway.close().finally(installation.close) };
+  } catch (cause) {
+    await installation.close();
+    throw cause;
+  }
+}
+
+async function start(config: Config, options: GatewayOptions, installation: Installation): Promise<Gateway> {
   const { journal, adapters = everyAdapter, recoversOrphans = true, listens = true } = options;
+  const { files } = installation;
   const local = isLoopback(config.host);
-  if (!local) await requireAuthOffLoopback(config);
+  const keys = openApiKeys(files, systemClock);
+  if (!local) await requireAuthOffLoopback(config, keys);
   const mounts = mountsOf(config, adapters);
   const token = local ? (options.token ?? randomBytes(24).toString('base64url')) : undefined;
   const surroundings = createSurroundings(createLogger);
@@ -119,13 +133,13 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         logger.error({ err: cause }, 'a failed login could not be written down'),
       ),
   });
-  const keys = openApiKeys(config.dataDir, systemClock);
   /** The last use of each key, as far as this process has seen. */
   const lastUse = new Map<string, string>();
   const keyUsed = (id: string) => void lastUse.set(id, systemClock.now());
-  const sessions = openConsoleSessions({ dataDir: config.dataDir, clock: systemClock, keyActor: keys.activeActor });
+  const sessions = openConsoleSessions({ files, clock: systemClock, keyActor: keys.activeActor });
   const runtime = await createRuntime(config, {
     ...surroundings,
+    installation,
     name: 'gateway',
     mounts: 'everything',
     adapters,
@@ -134,6 +148,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     prepare: (services) =>
       prepared(config, mounts, services, {
         http,
+        files,
         token,
         journal,
         failures,
@@ -229,6 +244,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 
 interface Brought {
   readonly http: HttpHost;
+  readonly files: PrivateFiles;
   readonly token: string | undefined;
   readonly journal: string | undefined;
   readonly failures: FailedLogins;
@@ -252,13 +268,13 @@ async function prepared(
   services: Services,
   brought: Brought,
 ): Promise<Prepared & { readonly doors: readonly FrontDoor[] }> {
-  const { http, token, journal, failures, sessions, exchanges, keyUsed, hold } = brought;
+  const { http, files, token, journal, failures, sessions, exchanges, keyUsed, hold } = brought;
   const traced = await tracing(config, services.deps.secret);
   const deps: Deps = {
     ...services.deps,
     http: traced?.http(http) ?? http,
     authenticate: createAuthenticator({
-      dataDir: config.dataDir,
+      files,
       clock: systemClock,
       failures,
       sessions,
@@ -339,7 +355,7 @@ async function witnessesOf({ witness }: Config, secret: Deps['secret']): Promise
   );
 }
 
-/** Processes that share a data directory share its keys; others are given a secret. */
+/** Processes that share their keys need nothing more; others are given a secret. */
 async function linkSecret(
   { replicas }: Config,
   secret: Deps['secret'],
@@ -370,10 +386,9 @@ async function tracing({ traces }: Config, secret: Deps['secret']) {
  * A token that was printed on this machine proves nothing to a caller on another; such callers need credentials of
  * their own.
  */
-async function requireAuthOffLoopback({ host, dataDir, oauth }: Config): Promise<void> {
+async function requireAuthOffLoopback({ host, oauth }: Config, keys: ApiKeys): Promise<void> {
   if (oauth) return;
-  const keys = await openApiKeys(dataDir, systemClock).list();
-  if (keys.some(({ state }) => state === 'active')) return;
+  if ((await keys.list()).some(({ state }) => state === 'active')) return;
   throw new Fault(
     'permission_denied',
     `${host} can be reached by others and there is no way to tell who they are: make a key with "tollbridge keys create NAME --scope ...", or configure auth.oauth, or listen on 127.0.0.1`,

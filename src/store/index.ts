@@ -7,6 +7,7 @@ import type { Store } from '../ports/index.ts';
 import type { Content, CopyState, NewContent } from './engine/copy/content.ts';
 import type { EngineOptions } from './engine/store.ts';
 import { nameOf, type PostgresLocation } from './postgres/location.ts';
+import type { DatabaseFiles } from './postgres/private/files.ts';
 
 /** A log in one file. */
 export interface FileLocation {
@@ -17,6 +18,7 @@ export interface FileLocation {
   readonly lockTimeoutMs?: number;
 }
 export type { PostgresLocation } from './postgres/location.ts';
+export type { DatabaseFiles } from './postgres/private/files.ts';
 
 /** Where a log is, as the configuration says. */
 export type StoreLocation = FileLocation | PostgresLocation;
@@ -82,6 +84,13 @@ export const createContent = (location: StoreLocation, state: CopyState = 'new')
   kindOf(location).newContent(state);
 
 export const schemaOf = (location: StoreLocation): Promise<SchemaVersion> => kindOf(location).schema();
+
+/** Private files of the installation, in the database of its log. */
+export async function openDatabaseFiles(location: PostgresLocation): Promise<DatabaseFiles> {
+  if (!location.keys) throw new Error('the location names no secret for private files');
+  const { openDatabaseFiles: open } = await import('./postgres/private/files.ts');
+  return await open(location, await location.keys());
+}
 
 /** What an operator wants to know of a database before a gateway writes to it. */
 export const reportOn = async (location: PostgresLocation) => (await import('./postgres/report.ts')).reportOn(location);

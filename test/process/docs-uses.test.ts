@@ -153,6 +153,10 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
     as: 'echo a-long-secret > token.txt; tollbridge vault set github < token.txt',
     until: /Kept/,
   },
+  'tollbridge vault set <name> --vault local': {
+    as: 'echo a-long-secret | tollbridge vault set store_password --vault local',
+    until: /Kept: local:store_password/,
+  },
   'tollbridge vault set <name>': { as: 'echo a-long-secret | tollbridge vault set far-token', until: /Kept/ },
   'tollbridge vault remove mcp-search': {
     as: 'echo a-long-secret | tollbridge vault set mcp-search && tollbridge vault remove mcp-search',

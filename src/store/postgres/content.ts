@@ -51,7 +51,8 @@ export async function createPostgresContent(location: PostgresLocation, state: C
     const [taken] = await connection.query('SELECT pg_try_advisory_lock($1::bigint)', [lockKey(schema, 'copy')]);
     if (taken![0] !== true) throw new Fault('locked', `another process copies a log to ${name}`);
     const version = await versionOf(connection, schema);
-    if (version && version.major !== COPYING) throw holdsLog(name);
+    // Tables without a row are there once keys were made for the gateways to come.
+    if (version?.major === MAJOR) await takeEmpty(connection, schema, name);
     await migrate(connection, schema, name, { major: COPYING });
     if (state === 'new') await empty(connection, schema);
     const sql = (text: string) => filledIn(text, schema);
@@ -144,6 +145,17 @@ function readerOf(connection: Connection, schema: string): Pick<Content, 'count'
       return (await connection.query(text, [...((after ?? []) as Value[]), most])) as readonly Cells[];
     },
   };
+}
+
+async function takeEmpty(connection: Connection, schema: string, name: string): Promise<void> {
+  await migrate(connection, schema, name);
+  const sql = (text: string) => filledIn(text, schema);
+  const [taken] = await connection.query(
+    sql(`UPDATE $S.schema_version SET major = $1 WHERE (SELECT position FROM $S.state) = 0
+      AND NOT EXISTS (SELECT 1 FROM $S.rows) RETURNING 1`),
+    [COPYING],
+  );
+  if (!taken) throw holdsLog(name);
 }
 
 async function empty(connection: Connection, schema: string): Promise<void> {

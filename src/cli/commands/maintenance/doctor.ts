@@ -41,7 +41,7 @@ export async function doctor(command: readonly string[], options: DoctorOptions)
   await report(() => lookAtPort(effective.host, port ?? effective.port, effective.tls !== undefined));
   await report(() => lookAtTls(effective));
   await report(() => lookAtLog(effective));
-  await report(() => lookAtKeyFiles(effective.dataDir));
+  await report(() => lookAtKeyFiles(effective));
   await report(() => lookAtClock(effective));
   if (command.length > 0) await report(() => lookAtChild(command, undefined, environmentInFront(effective.vaults)));
   const wrong = findings.filter(({ state }) => state === 'bad').length;

@@ -1,9 +1,7 @@
 /** `tollbridge store check`: whether a log is whole, safe and up to date. Each finding that is not well says what to do. */
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { systemClock } from '../../../core/clock.ts';
 import { projector } from '../../../core/events/projector.ts';
-import { openKeyring } from '../../../receipt/seal/keys.ts';
+import type { Config } from '../../../runtime/config/config.ts';
 import { hasLog, isDatabase, openStore, type StoreLocation, schemaOf, storeName } from '../../../store/index.ts';
 import { type CommonOptions, configFrom } from '../../context.ts';
 import { opened } from '../../doctor/data.ts';
@@ -36,7 +34,7 @@ export async function storeCheck(which: string | undefined, options: CheckOption
   if (typeof before !== 'string') report(before);
   if (!failed()) report(isDatabase(location) ? await lookAtDatabase(location) : await lookAtFile(location));
   if (!failed() && typeof before === 'string') report([await versionNow(location, before)]);
-  if (!failed()) report(await lookInside(location, keysOf(location, config)));
+  if (!failed()) report(await lookInside(location, config));
   return failed() ? EXIT.no : EXIT.done;
 }
 
@@ -64,15 +62,12 @@ async function lookAtFile(location: StoreLocation): Promise<readonly Finding[]> 
   }
 }
 
-async function lookInside(location: StoreLocation, dir: string): Promise<readonly Finding[]> {
+async function lookInside(location: StoreLocation, config: Config): Promise<readonly Finding[]> {
   const store = await openStore(location, { clock: systemClock, projector });
   try {
-    if (!existsSync(join(dir, 'keys', 'receipt-keys.json')))
-      return [
-        bad('keys', `the keys that sign its receipts are not in ${dir}`, 'name the data directory with --data DIR'),
-      ];
-    const keyring = await openKeyring({ dir: join(dir, 'keys'), now: () => systemClock.now() });
-    const { first_bad, records, events, rows } = await verifyAll(store, keyring.jwks());
+    const { jwks, where } = await keysOf(location, config);
+    if (!jwks) return [bad('keys', `the keys that sign its receipts are not there: ${where}`, KEYS)];
+    const { first_bad, records, events, rows } = await verifyAll(store, jwks);
     if (first_bad) return [bad('contents', first_bad.message, adviceFor(first_bad.code))];
     const unproven = rows?.unproven ? `, ${rows.unproven} rest on pruned events` : '';
     return [
@@ -90,6 +85,7 @@ async function lookInside(location: StoreLocation, dir: string): Promise<readonl
   }
 }
 
+const KEYS = 'name the data directory with --data DIR';
 const RESTORE = 'restore the log from a backup, and compare it with: tollbridge verify all --witness';
 
 /** Rows can be computed again from the events; nothing else can. */

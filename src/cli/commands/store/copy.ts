@@ -1,10 +1,7 @@
 /** `tollbridge store copy`: the whole log into a new file or database, read back and verified before any gateway opens it. */
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { systemClock } from '../../../core/clock.ts';
 import { projector } from '../../../core/events/projector.ts';
 import type { Lease, Store } from '../../../ports/index.ts';
-import { openKeyring } from '../../../receipt/seal/keys.ts';
 import { copyContent } from '../../../store/engine/copy/copy.ts';
 import {
   createContent,
@@ -40,7 +37,7 @@ export async function storeCopy(from: string, to: string, options: CopyOptions):
     throw trouble('not_found', `there is no log in ${storeName(source)}`, 'name the file, its directory, or a URL');
   if (storeName(source) === storeName(target))
     throw trouble('invalid_request', 'a log cannot be copied onto itself', 'name another file, database or schema');
-  const keys = keysOf(source, config);
+  const keys = await keysOf(source, config);
   const held = await holdSource(source);
   try {
     const { rows, tip } = await copied(source, target, held.store);
@@ -48,7 +45,7 @@ export async function storeCopy(from: string, to: string, options: CopyOptions):
     const finishing = await createContent(target, 'complete');
     await finishing.finish();
     await finishing.close();
-    said(options, { source, target, keys, rows });
+    said(options, { source, target, keys: keys.where, rows });
   } finally {
     await held.close();
   }
@@ -115,21 +112,20 @@ function line(text: string): void {
   if (!process.stderr.isTTY) process.stderr.write(`${text}\n`);
 }
 
-async function verified(target: StoreLocation, dir: string, tip: string | undefined): Promise<void> {
+type Keys = Awaited<ReturnType<typeof keysOf>>;
+
+async function verified(target: StoreLocation, { jwks, where }: Keys, tip: string | undefined): Promise<void> {
   const store = await openStore(target, { clock: systemClock, projector, incomplete: true });
   try {
-    const keys = existsSync(join(dir, 'keys'))
-      ? (await openKeyring({ dir: join(dir, 'keys'), now: () => systemClock.now() })).jwks()
-      : { keys: [] };
     line('verifying receipts, events and rows');
-    const { first_bad } = await verifyAll(store, keys);
+    const { first_bad } = await verifyAll(store, jwks ?? { keys: [] });
     const wrong =
       first_bad?.message ?? ((await store.tip({ of: 'all' })) === tip ? undefined : 'its end is another one');
     if (wrong === undefined) return;
     throw trouble(
       'conflict',
       `the copy in ${storeName(target)} is not valid: ${wrong}`,
-      `it holds what the source holds, so check that one: tollbridge verify all (keys: ${dir})`,
+      `it holds what the source holds, so check that one: tollbridge verify all (keys: ${where})`,
     );
   } finally {
     await store.close();
@@ -154,6 +150,6 @@ function said({ json }: CopyOptions, { source, target, keys, rows }: Done): void
   process.stdout.write(
     `Copied and verified: ${counted(events, 'event')}, ${counted(receipts, 'receipt')}, ${counted(blobs, 'file')}\n` +
       `  from ${from}\n  to   ${to}\nThe source is as it was. To use the copy, write into the configuration:\n` +
-      `  store: { ${section} }\nKeys and open questions stay in ${keys}.\n`,
+      `  store: { ${section} }\nKeys and open questions stay where they are: ${keys}.\n`,
   );
 }

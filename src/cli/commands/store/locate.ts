@@ -1,10 +1,13 @@
 /** A log as it is typed: a file, a directory with `log.db` in it, or the URL of a database, with what the configuration says about it. */
 import { existsSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { createSecrets } from '../../../auth/vaults.ts';
 import { Fault } from '../../../model/faults.ts';
+import { RECEIPT_KEYS } from '../../../receipt/seal/key-file.ts';
+import type { Jwks } from '../../../receipt/seal/public-keys.ts';
 import type { Config } from '../../../runtime/config/config.ts';
 import { isDatabase, type PostgresLocation, type StoreLocation, storeName } from '../../../store/index.ts';
+import { withInstallation } from '../../context.ts';
 
 export interface Typed {
   readonly secret?: string | undefined;
@@ -31,9 +34,19 @@ function sameDatabase(configured: PostgresLocation, typed: PostgresLocation): bo
   return storeName({ url: configured.url }) === storeName({ url: typed.url });
 }
 
-/** Where the keys are that sign receipts of this log: in the data directory it is part of, or the configured one. */
-export function keysOf(location: StoreLocation, { dataDir }: Config): string {
-  if (isDatabase(location)) return dataDir;
-  const own = dirname(location.path);
-  return basename(location.path) === 'log.db' && existsSync(join(own, 'keys')) ? own : dataDir;
+/**
+ * The keys that sign receipts of this log: in the data directory it is part of, or those of the configuration. Undefined: there are none,
+ * and none are made.
+ */
+export async function keysOf(
+  location: StoreLocation,
+  config: Config,
+): Promise<{ jwks: Jwks | undefined; where: string }> {
+  const own = isDatabase(location) ? undefined : dirname(location.path);
+  const apart = own !== undefined && existsSync(join(own, RECEIPT_KEYS));
+  const found = apart ? { dataDir: own, sharedFiles: undefined } : config;
+  return await withInstallation(found, async ({ files, keyring }) => {
+    const where = files.nameOf(RECEIPT_KEYS);
+    return { where, jwks: (await files.read(RECEIPT_KEYS)) === undefined ? undefined : (await keyring()).jwks() };
+  });
 }
