@@ -39,7 +39,7 @@ export async function openHost(agent: AgentBackend) {
     clock: systemClock,
     ids,
     http,
-    authenticate: createAuthenticator({ clock: systemClock, localToken: TOKEN, localActor: ANA, dataDir: dir }),
+    authenticate: createAuthenticator({ clock: systemClock, localToken: TOKEN, localActor: ANA, files: dir }),
     jwks: () => runtime.keyring.jwks(),
     sign: (text) => runtime.keyring.signer().sign(text),
     mac: (text) => runtime.keyring.signer().mac(text),

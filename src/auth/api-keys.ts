@@ -5,16 +5,14 @@
  * unauthenticated callers slow the gateway down.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import { Id, MaybeTime, NonEmpty, Timestamp } from '../model/schema.ts';
 import { type Static, Type } from '../model/type.ts';
 import { check } from '../model/validate.ts';
-import type { Clock } from '../ports/index.ts';
+import type { Clock, PrivateFiles } from '../ports/index.ts';
 import { isReserved } from './principals.ts';
-import { readPrivate, replacePrivate } from './private-file.ts';
+import { filesIn } from './private-file.ts';
 
 const Optional = Type.Optional;
 
@@ -69,8 +67,7 @@ export interface ApiKeys {
 }
 
 export interface ApiKeysOptions {
-  /** Path of the file; its directory is made private when absent. */
-  readonly path: string;
+  readonly files: PrivateFiles;
   readonly clock: Clock;
   readonly random: (bytes: number) => Uint8Array;
 }
@@ -80,9 +77,11 @@ const KEY = /^tbk_([0-9a-f]{16})_[A-Za-z0-9_-]{43}$/;
 const NO_HASH = '0'.repeat(64);
 const EMPTY: KeyFile = { format: 'tollbridge-api-keys-1', keys: [] };
 
-/** The API keys of a data directory. */
-export function openApiKeys(dataDir: string, clock: Clock): ApiKeys {
-  return createApiKeys({ path: join(dataDir, 'auth', 'api-keys.json'), clock, random: randomBytes });
+export const API_KEYS = 'auth/api-keys.json';
+
+/** The API keys of a data directory, or of all gateways that share these files. */
+export function openApiKeys(where: string | PrivateFiles, clock: Clock): ApiKeys {
+  return createApiKeys({ files: filesIn(where), clock, random: randomBytes });
 }
 
 /** The public part of a token in our key format. */
@@ -94,17 +93,17 @@ export function isApiKey(bearer: string): boolean {
   return KEY.test(bearer);
 }
 
-export function createApiKeys({ path, clock, random }: ApiKeysOptions): ApiKeys {
+export function createApiKeys({ files, clock, random }: ApiKeysOptions): ApiKeys {
   let held: { readonly version: string; readonly byId: ReadonlyMap<string, KeyRecord> } | undefined;
 
   async function read(): Promise<KeyFile> {
-    const text = await readPrivate(path);
-    return text === undefined ? EMPTY : parse(text, path);
+    const text = await files.read(API_KEYS);
+    return text === undefined ? EMPTY : parse(text, files.nameOf(API_KEYS));
   }
 
-  /** Another process may have made or revoked keys: each use compares the file's version with a `stat`. */
+  /** Another process may have made or revoked keys: each use compares the file's version. */
   async function current(): Promise<ReadonlyMap<string, KeyRecord>> {
-    const version = versionOf(path);
+    const version = await files.fresh(API_KEYS);
     if (held?.version === version) return held.byId;
     const { keys } = await read();
     held = { version, byId: new Map(keys.map((key) => [key.id, key])) };
@@ -112,9 +111,9 @@ export function createApiKeys({ path, clock, random }: ApiKeysOptions): ApiKeys 
   }
 
   async function change(next: (file: KeyFile) => KeyFile): Promise<void> {
-    await replacePrivate(path, (text) => {
-      const file = next(text === undefined ? EMPTY : parse(text, path));
-      return `${JSON.stringify(file, null, 2)}\n`;
+    await files.replace(API_KEYS, (text) => {
+      const found = text === undefined ? EMPTY : parse(text, files.nameOf(API_KEYS));
+      return `${JSON.stringify(next(found), null, 2)}\n`;
     });
   }
 
@@ -208,9 +207,4 @@ function sha256(text: string): string {
 
 function matches(key: string, kept: string): boolean {
   return timingSafeEqual(Buffer.from(sha256(key), 'hex'), Buffer.from(kept, 'hex'));
-}
-
-function versionOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat ? `${stat.ino} ${stat.mtimeNs} ${stat.size}` : 'absent';
 }

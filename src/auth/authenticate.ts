@@ -6,7 +6,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type Actor, INCOMING_TOKEN } from '../model/actions.ts';
 import { asFault, Fault } from '../model/faults.ts';
-import type { Authenticate, Clock } from '../ports/index.ts';
+import type { Authenticate, Clock, PrivateFiles } from '../ports/index.ts';
 import { isApiKey, keyIdOf, openApiKeys } from './api-keys.ts';
 import { type ConsoleSessions, isConsoleToken } from './console-sessions.ts';
 import type { FailedLogins } from './failed-logins.ts';
@@ -18,8 +18,8 @@ export interface AuthenticatorOptions {
   readonly localToken?: string;
   /** The actor that token speaks for. */
   readonly localActor?: Actor;
-  /** The data directory with the API keys. */
-  readonly dataDir?: string;
+  /** The data directory with the API keys, or the files that gateways share. */
+  readonly files?: string | PrivateFiles;
   readonly oauth?: OAuthOptions;
   /** Whether actors carry the access token of their request, for servers that exchange it. */
   readonly exchanges?: () => boolean;
@@ -38,9 +38,9 @@ export interface AuthenticatorOptions {
 const LOCAL: Actor = { id: 'local', kind: 'service', scopes: ['*'] };
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
-  const { clock, localToken, localActor = LOCAL, dataDir, oauth, exchanges, sessions, failures, keyUsed } = options;
+  const { clock, localToken, localActor = LOCAL, files, oauth, exchanges, sessions, failures, keyUsed } = options;
   const local = localToken === undefined ? undefined : Buffer.from(localToken);
-  const keys = dataDir === undefined ? undefined : openApiKeys(dataDir, clock);
+  const keys = files === undefined ? undefined : openApiKeys(files, clock);
   const verify = oauth && createOAuthVerifier(oauth, clock);
 
   /** A promise only where there is something to wait for. */

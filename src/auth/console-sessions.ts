@@ -4,15 +4,13 @@
  * port of that host; without the second secret a cookie that another port received is worth nothing.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Actor } from '../model/actions.ts';
 import { Fault } from '../model/faults.ts';
 import { Id, NonEmpty, Timestamp } from '../model/schema.ts';
 import { type Static, Type } from '../model/type.ts';
 import { check } from '../model/validate.ts';
-import type { Clock } from '../ports/index.ts';
-import { readPrivate, replacePrivate } from './private-file.ts';
+import type { Clock, PrivateFiles } from '../ports/index.ts';
+import { filesIn } from './private-file.ts';
 
 const Optional = Type.Optional;
 const Hash = Type.Unsafe<string>({ type: 'string', pattern: '^[0-9a-f]{64}$' });
@@ -73,6 +71,7 @@ export interface ConsoleSessions {
   end(id?: string): Promise<number>;
 }
 
+export const CONSOLE_SESSIONS = 'auth/console-sessions.json';
 const CODE_MS = 10 * 60_000;
 const SESSION_MS = 12 * 3_600_000;
 const EMPTY: SessionFile = { format: 'tollbridge-console-sessions-1', codes: [], sessions: [] };
@@ -92,24 +91,26 @@ export function isConsoleToken(bearer: string): boolean {
 }
 
 export interface ConsoleSessionsOptions {
-  readonly dataDir: string;
+  /** The data directory, or files that several gateways share. */
+  readonly files: string | PrivateFiles;
   readonly clock: Clock;
   /** The actor of an API key that is still active. */
   readonly keyActor: (id: string) => Promise<Actor | undefined>;
 }
 
-export function openConsoleSessions({ dataDir, clock, keyActor }: ConsoleSessionsOptions): ConsoleSessions {
-  const path = join(dataDir, 'auth', 'console-sessions.json');
+export function openConsoleSessions({ files: where, clock, keyActor }: ConsoleSessionsOptions): ConsoleSessions {
+  const files = filesIn(where);
+  const path = files.nameOf(CONSOLE_SESSIONS);
   let held: { readonly version: string; readonly byId: ReadonlyMap<string, SessionRecord> } | undefined;
 
   async function read(): Promise<SessionFile> {
-    const text = await readPrivate(path);
+    const text = await files.read(CONSOLE_SESSIONS);
     return text === undefined ? EMPTY : parse(text, path);
   }
 
-  /** Another process may have ended sessions: each use compares the file's version with a `stat`. */
+  /** Another process may have ended sessions: each use compares the file's version. */
   async function current(): Promise<ReadonlyMap<string, SessionRecord>> {
-    const version = versionOf(path);
+    const version = await files.fresh(CONSOLE_SESSIONS);
     if (held?.version === version) return held.byId;
     const { sessions } = await read();
     held = { version, byId: new Map(sessions.map((session) => [session.id, session])) };
@@ -117,7 +118,7 @@ export function openConsoleSessions({ dataDir, clock, keyActor }: ConsoleSession
   }
 
   async function change(next: (file: SessionFile) => SessionFile): Promise<void> {
-    await replacePrivate(path, (text) => {
+    await files.replace(CONSOLE_SESSIONS, (text) => {
       const file = next(text === undefined ? EMPTY : parse(text, path));
       const now = clock.now();
       const live = <T extends { readonly expires_at: string }>(all: readonly T[]) =>
@@ -229,9 +230,4 @@ function sha256(text: string): string {
 
 function matches(secret: string, kept: string): boolean {
   return timingSafeEqual(Buffer.from(sha256(secret), 'hex'), Buffer.from(kept, 'hex'));
-}
-
-function versionOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat ? `${stat.ino} ${stat.mtimeNs} ${stat.size}` : 'absent';
 }

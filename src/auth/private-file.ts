@@ -1,7 +1,34 @@
-/** One small file only its owner may read, replaced whole or not at all. Refuses a file that other users can read. */
+/** Small files only their owner may read, replaced whole or not at all. Refuses a file that other users can read. */
+import { readFileSync, statSync } from 'node:fs';
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Fault } from '../model/faults.ts';
+import type { PrivateFiles } from '../ports/index.ts';
+import { inTurn } from './turns.ts';
+
+/** Private files of a data directory: processes that share it share them. */
+export function directoryFiles(dir: string): PrivateFiles {
+  const at = (file: string) => join(dir, file);
+  const version = (file: string): string => {
+    const stat = statSync(at(file), { throwIfNoEntry: false, bigint: true });
+    return stat ? `${stat.ino} ${stat.mtimeNs} ${stat.size}` : 'absent';
+  };
+  return {
+    nameOf: at,
+    read: (file) => readPrivate(at(file)),
+    fresh: version,
+    version,
+    readNow: (file) => (statSync(at(file), { throwIfNoEntry: false }) ? readFileSync(at(file), 'utf8') : undefined),
+    replace: (file, change) => replacePrivate(at(file), change),
+    alone: (name, work) => inTurn(at(`${name}.turn`), work),
+    lagMs: 0,
+    close: async () => {},
+  };
+}
+
+/** A data directory by its path, or files that are elsewhere. */
+export const filesIn = (where: string | PrivateFiles): PrivateFiles =>
+  typeof where === 'string' ? directoryFiles(where) : where;
 
 export async function readPrivate(path: string): Promise<string | undefined> {
   try {

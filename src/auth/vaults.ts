@@ -5,7 +5,8 @@
 
 import { Fault } from '../model/faults.ts';
 import { own } from '../model/values/own.ts';
-import type { Clock, SecretUser } from '../ports/index.ts';
+import type { Clock, PrivateFiles, SecretUser } from '../ports/index.ts';
+import { openStoreVault, using } from './store-vault.ts';
 import { inTurn } from './turns.ts';
 import { createVaultAccess, type GrantedVault } from './vault-access.ts';
 import { type FileKey, openVaultFile, type VaultFile } from './vault-file.ts';
@@ -14,6 +15,8 @@ export type VaultSource = GrantedVault &
   (
     | { readonly provider: 'env'; readonly prefix: string }
     | { readonly provider: 'file'; readonly path: string; readonly key: FileKey }
+    /** Among the private files of all gateways. Opened when it is first used. */
+    | { readonly provider: 'store'; readonly files: () => Promise<PrivateFiles> }
   );
 
 export interface SecretsDeps {
@@ -76,7 +79,7 @@ export function createSecretWriter({
   learn,
   clock,
 }: SecretsDeps & { readonly clock: Clock }): SecretWriter | undefined {
-  if (!vaults.some(({ provider }) => provider === 'file')) return undefined;
+  if (vaults.every(({ provider }) => provider === 'env')) return undefined;
   const locate = (wanted: string) => {
     const { vault, name } = partsOf(wanted);
     return { ...fileVault(vaults, env, vault), name };
@@ -90,6 +93,9 @@ export function createSecretWriter({
     },
     async alone(wanted, work) {
       const { source, name } = locate(wanted);
+      if (source.provider === 'store') {
+        return await using(source.files, (files) => files.alone(`secret ${source.name}:${name}`, work));
+      }
       return await inTurn(`${source.path}.${name}.turn`, work);
     },
   };
@@ -111,7 +117,7 @@ function learnAll(value: string, learn: (value: string) => void): void {
 
 /** The vault that `set`, `list` and `remove` work on: the one named, or the first that can be written. */
 export function fileVault(vaults: readonly VaultSource[], env: NodeJS.ProcessEnv, name: string | undefined) {
-  const source = vaults.find((each) => (name === undefined ? each.provider === 'file' : each.name === name));
+  const source = vaults.find((each) => (name === undefined ? each.provider !== 'env' : each.name === name));
   if (!source) {
     const there = vaults.map((each) => each.name).join(', ') || 'none';
     throw new Fault('not_found', name ? `there is no vault ${name}; there are: ${there}` : 'no vault can be written');
@@ -122,7 +128,13 @@ export function fileVault(vaults: readonly VaultSource[], env: NodeJS.ProcessEnv
       `the vault ${source.name} reads variables (${source.prefix}NAME); set them instead`,
     );
   }
-  return { source, vault: openVaultFile({ path: source.path, key: source.key, env }) };
+  return { source, vault: vaultOf(source, env) };
+}
+
+function vaultOf(source: Exclude<VaultSource, { provider: 'env' }>, env: NodeJS.ProcessEnv): VaultFile {
+  return source.provider === 'store'
+    ? openStoreVault(source)
+    : openVaultFile({ path: source.path, key: source.key, env });
 }
 
 export interface ListedSecret {
@@ -140,8 +152,8 @@ export async function listSecrets(
   const listed: ListedSecret[] = [];
   for (const source of vaults) {
     const { name: vault, provider } = source;
-    if (source.provider === 'file') {
-      const names = await openVaultFile({ path: source.path, key: source.key, env }).list();
+    if (source.provider !== 'env') {
+      const names = await vaultOf(source, env).list();
       listed.push(...names.map((each) => ({ vault, provider, ...each })));
     } else {
       const names = Object.keys(env).filter((each) => each.startsWith(source.prefix) && each !== source.prefix);
@@ -184,6 +196,6 @@ function partsOf(wanted: string): { vault: string | undefined; name: string } {
 }
 
 function reader(source: VaultSource, env: NodeJS.ProcessEnv): VaultFile['get'] {
-  if (source.provider === 'file') return openVaultFile({ path: source.path, key: source.key, env }).get;
+  if (source.provider !== 'env') return vaultOf(source, env).get;
   return async (name) => own(env, `${source.prefix}${name}`) || undefined;
 }

@@ -6,14 +6,16 @@
 import { existsSync, statSync } from 'node:fs';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { userInfo } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import type { Actor } from '../model/actions.ts';
 import { own } from '../model/values/own.ts';
 import type { PendingActs, Store } from '../ports/index.ts';
+import type { Keyring } from '../receipt/seal/keys.ts';
 import type { Jwks } from '../receipt/seal/public-keys.ts';
 import type { CoreRuntime, CoreRuntimeOptions } from '../runtime/assemble.ts';
 import { type Config, type ConfigRequest, readConfig } from '../runtime/config/config.ts';
 import { userPaths } from '../runtime/config/user-paths.ts';
+import type { Installation } from '../runtime/installation/installation.ts';
 import { isDatabase, hasLog as storeHasLog, storeName } from '../store/index.ts';
 import { trouble } from './output/error-output.ts';
 import { projectNotice } from './output/project-notice.ts';
@@ -80,6 +82,8 @@ export interface OpenLog {
   readonly store: Store;
   /** Public keys of its receipts. */
   readonly keys: Jwks;
+  readonly keyring: Keyring;
+  readonly installation: Installation;
   /** Acts as they will run, while their questions are open. */
   readonly acts: Pick<PendingActs, 'read'>;
   readonly config: Config;
@@ -90,20 +94,34 @@ export async function lookInto<T>(options: CommonOptions, use: (openLog: OpenLog
   const config = await configFrom(options);
   await requireLog(config);
   await requireUsable(config.dataDir);
-  const [{ openStore }, { projector }, { systemClock }, { openKeyring }, { pendingActsIn }] = await Promise.all([
+  const [{ openStore }, { projector }, { systemClock }] = await Promise.all([
     import('../store/index.ts'),
     import('../core/events/projector.ts'),
     import('../core/clock.ts'),
-    import('../receipt/seal/keys.ts'),
-    import('../store/pending-acts.ts'),
   ]);
-  const keyring = await openKeyring({ dir: join(config.dataDir, 'keys'), now: () => systemClock.now() });
-  const store = await openStore(config.store, { clock: systemClock, projector });
+  return await withInstallation(config, async (installation) => {
+    const keyring = await installation.keyring();
+    const store = await openStore(config.store, { clock: systemClock, projector });
+    try {
+      const acts = installation.pendingActs(keyring.signer());
+      return await use({ store, keys: keyring.jwks(), keyring, acts, installation, config });
+    } finally {
+      await store.close();
+    }
+  });
+}
+
+/** Keys, sign-ins and switches, wherever they are. */
+export async function withInstallation<T>(
+  config: Pick<Config, 'dataDir' | 'sharedFiles'>,
+  use: (installation: Installation) => Promise<T>,
+): Promise<T> {
+  const { openInstallation } = await import('../runtime/installation/installation.ts');
+  const installation = await openInstallation(config);
   try {
-    const acts = pendingActsIn(config.dataDir, keyring.signer());
-    return await use({ store, keys: keyring.jwks(), acts, config });
+    return await use(installation);
   } finally {
-    await store.close();
+    await installation.close();
   }
 }
 
@@ -111,7 +129,10 @@ export async function open(config: Config, more: Partial<CoreRuntimeOptions>): P
   await requireUsable(config.dataDir);
   const { openCoreRuntime } = await import('../runtime/assemble.ts');
   const policy = { load: config.policy.load };
-  const core = await openCoreRuntime({ dataDir: config.dataDir, store: config.store, policy, ...more });
+  const core = await openCoreRuntime({
+    ...{ dataDir: config.dataDir, store: config.store, sharedFiles: config.sharedFiles, policy },
+    ...more,
+  });
   if (more.policy === 'on record') return core;
   const { requireRules } = await import('../runtime/console/rules-on-record.ts');
   await requireRules(core.policy).catch(async (cause) => {

@@ -103,6 +103,10 @@ export type {
 
 export type { PendingActs, ReadFileText } from './pending-acts.ts';
 
+// ---- Keys, sign-ins and switches of the installation, kept beside the log ----
+
+export type { PrivateFiles } from './private-files.ts';
+
 // ---- Receipts, and the hashes that hold them together ----
 
 export type {

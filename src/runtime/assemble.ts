@@ -30,6 +30,7 @@ import type {
   Logger,
   Permissions,
   PolicyEngine,
+  PrivateFiles,
   ReceiptIssuer,
   Signer,
   Store,
@@ -39,12 +40,12 @@ import type {
 import { createIssuer } from '../receipt/build/issuer.ts';
 import { createRecentLeaves, type RecentLeaves } from '../receipt/merkle/recent-leaves.ts';
 import { comparableHash, comparableText } from '../receipt/seal/canonical-json.ts';
-import { type Keyring, openKeyring } from '../receipt/seal/keys.ts';
+import type { Keyring } from '../receipt/seal/keys.ts';
 import { createStoredVerifier } from '../receipt/verify/stored.ts';
 import { readFileText } from '../store/file-text.ts';
 import { isDatabase, type OpenStore, openStore, type StoreLocation } from '../store/index.ts';
-import { pendingActsIn } from '../store/pending-acts.ts';
 import { noteChange, rulesOnRecord } from './console/rules-on-record.ts';
+import { type Installation, type InstallationOptions, openInstallation } from './installation/installation.ts';
 import { createLargeValues } from './large-values.ts';
 import { openAgentSwitches } from './mounts/agent-switches.ts';
 import { readAct } from './read-act.ts';
@@ -64,6 +65,9 @@ export interface CoreRuntimeOptions {
   readonly dataDir: string;
   /** Location of the log, when it is not `log.db` in `dataDir`. */
   readonly store?: StoreLocation;
+  /** Keys, sign-ins and switches, if they are open already. Absent: those of `sharedFiles`, or of `dataDir`. */
+  readonly installation?: Installation | undefined;
+  readonly sharedFiles?: InstallationOptions['sharedFiles'];
   /** The process serves many callers for a long time. */
   readonly serving?: boolean;
   /**
@@ -105,18 +109,32 @@ export interface CoreRuntime extends Omit<Core, 'remount'> {
   /** Leaves of the events committed by this process, for the tree over the log. */
   readonly leaves: RecentLeaves;
   readonly keyring: Keyring;
+  readonly files: PrivateFiles;
   readonly policy: ReloadablePolicy;
   readonly permissions: Permissions;
   readonly redactor: Redactor;
 }
 
 export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<CoreRuntime> {
+  if (options.installation) return await assemble(options, options.installation);
+  const installation = await openInstallation(options);
+  try {
+    const runtime = await assemble(options, installation);
+    return { ...runtime, close: () => runtime.close().finally(installation.close) };
+  } catch (cause) {
+    await installation.close();
+    throw cause;
+  }
+}
+
+async function assemble(options: CoreRuntimeOptions, installation: Installation): Promise<CoreRuntime> {
   const clock = options.clock ?? systemClock;
   const ids = options.ids ?? createIds();
   const redactor = options.redactor ?? createRedactor();
   const large = createLargeValues(redactor);
   const logger = cleanLogger(options.logger ?? SILENT, redactor);
-  const keyring = await openKeyring({ dir: join(options.dataDir, 'keys'), now: () => clock.now() });
+  const { files } = installation;
+  const keyring = await installation.keyring(clock);
   const signer = options.replace?.signer ?? keyring.signer();
   const location = teaching(options.store ?? { path: join(options.dataDir, 'log.db') }, redactor.learn);
   const { serving = false, replace } = options;
@@ -138,9 +156,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   const rules = createReloadablePolicy({
     read: readAct,
     load: async () => {
-      latest = usesRecordedRules
-        ? await rulesOnRecord(options.dataDir, store)
-        : ((await chosen?.load()) ?? { files: [] });
+      latest = usesRecordedRules ? await rulesOnRecord(files, store) : ((await chosen?.load()) ?? { files: [] });
       return latest;
     },
     onChange: (change) => {
@@ -155,7 +171,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
       if (usesRecordedRules) return;
       const read = latest;
       noted = noted
-        .then(() => noteChange(options.dataDir, store, log, change, read))
+        .then(() => noteChange(files, store, log, change, read))
         .catch((cause) => logger.error({ err: cause }, 'a policy change could not be written down'));
     },
     ...(!usesRecordedRules && chosen?.watch && { watch: chosen.watch }),
@@ -192,12 +208,12 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     backends: options.backends ?? [],
     tools: options.tools ?? [],
     ...(options.terms && { terms: options.terms }),
-    switchedOff: openAgentSwitches(options.dataDir).reason,
+    switchedOff: openAgentSwitches(files).reason,
     read: readAct,
     clock,
     ids,
     logger,
-    pendingActs: pendingActsIn(options.dataDir, signer),
+    pendingActs: installation.pendingActs(signer),
     readFile: readFileText,
     ...(options.settings && { settings: options.settings }),
     ...(options.upToDate && { upToDate: options.upToDate }),
@@ -220,6 +236,7 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
     log,
     leaves,
     keyring,
+    files,
     policy: {
       ...rules,
       get version() {

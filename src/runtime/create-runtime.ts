@@ -32,6 +32,7 @@ import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
 import { hidingEnvironment } from './config/environment.ts';
 import { requireRules } from './console/rules-on-record.ts';
+import type { Installation } from './installation/installation.ts';
 import { createLiveConfig } from './live-config.ts';
 import { declare } from './mounts/declared-resources.ts';
 import { type Mounts, mountsOf, toolPolicyOf } from './mounts/mounts.ts';
@@ -60,6 +61,8 @@ export interface Services extends Surroundings {
 }
 
 export interface RuntimeOptions<P extends Prepared = Prepared> extends Surroundings {
+  /** Keys, sign-ins and switches, if the command has opened them. */
+  readonly installation?: Installation;
   /** The actor id of the process when it acts by itself: `system:<name>`. */
   readonly name: string;
   /** Which parts of the configuration are mounted: agents, tools and harnesses, or only the harnesses. */
@@ -182,6 +185,8 @@ async function open<P extends Prepared>(config: Config, options: RuntimeOptions<
     const made = await openCoreRuntime({
       dataDir: config.dataDir,
       store: config.store,
+      installation: options.installation,
+      sharedFiles: config.sharedFiles,
       policy: { load: () => live.current().policy.load() },
       upToDate: () => live.upToDate(),
       vaultAccess: createVaultAccess(config.vaults),

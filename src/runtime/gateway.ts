@@ -25,6 +25,7 @@ import { closeAll } from './close.ts';
 import type { Config } from './config/config.ts';
 import { consoleServices } from './console/console-services.ts';
 import { createRuntime, createSurroundings } from './create-runtime.ts';
+import { type Installation, openInstallation } from './installation/installation.ts';
 import { createLogger } from './logger.ts';
 import { upkeep } from './maintenance.ts';
 import { mountsOf } from './mounts/mounts.ts';
@@ -71,9 +72,22 @@ export interface Gateway extends Closable {
 }
 
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
+  const installation = await openInstallation(config);
+  try {
+    const gateway = await start(config, options, installation);
+    return { ...gateway, close: () => gateway.close().finally(installation.close) };
+  } catch (cause) {
+    await installation.close();
+    throw cause;
+  }
+}
+
+async function start(config: Config, options: GatewayOptions, installation: Installation): Promise<Gateway> {
   const { journal, adapters = everyAdapter, recoversOrphans = true, listens = true } = options;
+  const { files } = installation;
   const local = isLoopback(config.host);
-  if (!local) await requireAuthOffLoopback(config);
+  const keys = openApiKeys(files, systemClock);
+  if (!local) await requireAuthOffLoopback(config, keys);
   const mounts = mountsOf(config, adapters);
   const token = local ? (options.token ?? randomBytes(24).toString('base64url')) : undefined;
   const surroundings = createSurroundings(createLogger);
@@ -112,13 +126,13 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
         logger.error({ err: cause }, 'a failed login could not be written down'),
       ),
   });
-  const keys = openApiKeys(config.dataDir, systemClock);
   /** The last use of each key, as far as this process has seen. */
   const lastUse = new Map<string, string>();
   const keyUsed = (id: string) => void lastUse.set(id, systemClock.now());
-  const sessions = openConsoleSessions({ dataDir: config.dataDir, clock: systemClock, keyActor: keys.activeActor });
+  const sessions = openConsoleSessions({ files, clock: systemClock, keyActor: keys.activeActor });
   const runtime = await createRuntime(config, {
     ...surroundings,
+    installation,
     name: 'gateway',
     mounts: 'everything',
     adapters,
@@ -127,6 +141,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     prepare: (services) =>
       prepared(config, mounts, services, {
         http,
+        files,
         token,
         journal,
         failures,

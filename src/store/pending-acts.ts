@@ -1,6 +1,6 @@
 /**
- * Acts that wait for approval, exactly as they will run: one encrypted file for each open question. AES-256-GCM under a key
- * derived from this installation's MAC key, bound to the question's id, so only this installation can read them. The files lie
+ * Acts that wait for approval, exactly as they will run: one encrypted file, or row, for each open question. AES-256-GCM under a key
+ * derived from this installation's MAC key, bound to the question's id, so only this installation can read them. They lie
  * beside the log, never in it, and each is written whole or not at all.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
@@ -11,9 +11,16 @@ import type { PendingAct } from '../model/asks.ts';
 import { Fault } from '../model/faults.ts';
 import type { PendingActs, Signer } from '../ports/index.ts';
 
+/** Sealed acts by the id of their question. */
+export interface ActRows {
+  keep(askId: string, sealed: Uint8Array): Promise<void>;
+  read(askId: string): Promise<Uint8Array | undefined>;
+  drop(askId: string): void;
+  list(): Promise<readonly { readonly askId: string; readonly ageMs: number }[]>;
+}
+
 interface PendingActsOptions {
-  /** A directory for these files alone, made when the first act is kept. */
-  readonly dir: string;
+  readonly rows: ActRows;
   readonly signer: Pick<Signer, 'mac'>;
   /** The longest act that is kept, in bytes. */
   readonly longest?: number;
@@ -25,31 +32,41 @@ const NONCE = 12;
 const TAG = 16;
 const MAGIC = Buffer.from('tollbridge-act-1');
 
-/** The pending acts of the installation that uses this data directory. */
-export function pendingActsIn(dataDir: string, signer: Pick<Signer, 'mac'>): PendingActs {
-  return filePendingActs({ dir: join(dataDir, 'pending-acts'), signer });
-}
-
-export function filePendingActs({ dir, signer, longest = LONGEST }: PendingActsOptions): PendingActs {
+export function createPendingActs({ rows, signer, longest = LONGEST }: PendingActsOptions): PendingActs {
   // A keyed digest of a fixed text serves as a key and reveals nothing about the MAC key it was made with.
   const key = () => createHash('sha256').update(signer.mac('pending-acts encryption key 1')).digest();
 
-  function pathOf(askId: string): string {
+  function named(askId: string): string {
     if (!/^[\w-]{1,200}$/.test(askId)) throw new Fault('invalid_request', 'not an id of a question');
-    return join(dir, askId);
+    return askId;
   }
 
   return {
     async keep(askId, act) {
-      const path = pathOf(askId);
       const text = Buffer.from(JSON.stringify(act));
       if (text.length > longest) {
         throw new Fault('payload_too_large', `it is ${text.length} bytes long, and at most ${longest} are kept`);
       }
+      await rows.keep(named(askId), seal(key(), askId, text));
+    },
+    async read(askId) {
+      const sealed = await rows.read(named(askId));
+      return sealed && (JSON.parse(unseal(key(), askId, Buffer.from(sealed))) as PendingAct);
+    },
+    drop: (askId) => rows.drop(named(askId)),
+    list: rows.list,
+  };
+}
+
+/** `dir`: a directory for these files alone, made when the first act is kept. */
+export function fileActs(dir: string): ActRows {
+  return {
+    async keep(askId, sealed) {
+      const path = join(dir, askId);
       const draft = `${path}.${randomBytes(6).toString('hex')}.draft`;
       try {
         mkdirSync(dir, { recursive: true, mode: 0o700 });
-        writeFileSync(draft, seal(key(), askId, text), { flag: 'wx', mode: 0o600 });
+        writeFileSync(draft, sealed, { flag: 'wx', mode: 0o600 });
         renameSync(draft, path);
       } catch (cause) {
         rmSync(draft, { force: true });
@@ -59,16 +76,14 @@ export function filePendingActs({ dir, signer, longest = LONGEST }: PendingActsO
       void flush(path, dir);
     },
 
-    async read(askId) {
-      const sealed = await readFile(pathOf(askId)).catch((cause: NodeJS.ErrnoException) => {
+    read: (askId) =>
+      readFile(join(dir, askId)).catch((cause: NodeJS.ErrnoException) => {
         if (cause.code === 'ENOENT') return undefined;
         throw new Fault('unavailable', 'the kept act cannot be read', { cause });
-      });
-      return sealed && (JSON.parse(unseal(key(), askId, sealed)) as PendingAct);
-    },
+      }),
 
     drop(askId) {
-      rmSync(pathOf(askId), { force: true });
+      rmSync(join(dir, askId), { force: true });
     },
 
     async list() {

@@ -43,7 +43,7 @@ test('a session ends by sign-out in the page, and from the command line', async 
   const again = await at.page();
   const dataDir = join(at.dir, 'data');
   const keyActor = openApiKeys(dataDir, systemClock).activeActor;
-  const sessions = openConsoleSessions({ dataDir, clock: systemClock, keyActor });
+  const sessions = openConsoleSessions({ files: dataDir, clock: systemClock, keyActor });
   expect(await sessions.list()).toHaveLength(1);
   expect(await sessions.end()).toBe(1);
   await again.reload();

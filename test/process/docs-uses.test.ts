@@ -24,6 +24,7 @@ const TRIED: Readonly<Record<string, Try>> = {
   'tollbridge ahp --stdio': { says: AHP_HELLO, until: /"result"/ },
   'tollbridge ahp --socket /run/user/1000/tollbridge.sock': { until: /answers agents at/, stays: true },
   'tollbridge a2a -- my-agent --its-flags': { until: /\/a2a\//, stays: true },
+  'tollbridge store check moved.db': { until: /rows equal to a rebuild/ },
   'tollbridge serve': { until: /listens on http/, stays: true },
   'tollbridge serve --workers 4': { until: /Workers: 4 processes/, stays: true },
   'tollbridge serve --workers auto': { until: /listens on http/, stays: true },
@@ -111,6 +112,14 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
   'tollbridge deny <id> <reason>': { as: 'tollbridge deny ask_01K "not today"', until: /Denied/ },
   'tollbridge demo --port 0': { as: 'echo y | tollbridge demo --port 0', until: /verify/ },
   'tollbridge demo': { as: 'echo y | tollbridge demo', until: /verify/ },
+  'tollbridge store copy ~/.tollbridge/log.db moved.db': {
+    as: 'tollbridge store copy "$TOLLBRIDGE_DATA" moved.db',
+    until: /Copied and verified: \d+ events/,
+  },
+  'tollbridge store copy <from> <to>': {
+    as: 'tollbridge store copy "$TOLLBRIDGE_DATA" copied.db',
+    until: /Copied and verified/,
+  },
   'tollbridge doctor': { until: /All is well\./ },
   'tollbridge doctor -- <command>': { as: 'tollbridge doctor -- my-agent', until: /my-agent starts and waits/ },
   'tollbridge export <dir>': { as: 'tollbridge export out', until: /written to out/ },
@@ -143,6 +152,10 @@ const NAMED: Readonly<Record<string, Try & { readonly as?: string }>> = {
   'tollbridge vault set github < token.txt': {
     as: 'echo a-long-secret > token.txt; tollbridge vault set github < token.txt',
     until: /Kept/,
+  },
+  'tollbridge vault set <name> --vault local': {
+    as: 'echo a-long-secret | tollbridge vault set store_password --vault local',
+    until: /Kept: local:store_password/,
   },
   'tollbridge vault set <name>': { as: 'echo a-long-secret | tollbridge vault set far-token', until: /Kept/ },
   'tollbridge vault remove mcp-search': {

@@ -15,6 +15,7 @@ import { addMcp } from './mcp/definition.ts';
 import { addProof } from './proof/definition.ts';
 import { addRules } from './rules/definition.ts';
 import { addBegin } from './start/definition.ts';
+import { addStore } from './store/definition.ts';
 
 export function createProgram(): Command {
   const program = new Command('tollbridge')
@@ -41,7 +42,7 @@ Exit codes: 0 success, 1 negative result, 2 usage or configuration error, 3 not 
   addBegin(program);
   program.commandsGroup('Connect agents, editors and tools:');
   for (const add of [addAcp, addMcp, addA2a, addAhp]) add(program);
-  for (const add of [addAnswers, addConsole, addRecord, addProof, addRules, addAgents, addKeys, addUpkeep])
+  for (const add of [addAnswers, addConsole, addRecord, addProof, addRules, addAgents, addKeys, addStore, addUpkeep])
     add(program);
   return program.addHelpCommand(
     new Command('help').argument('[command]').description('show help for a command').helpGroup('Help:'),

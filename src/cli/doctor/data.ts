@@ -5,18 +5,19 @@
 import { existsSync } from 'node:fs';
 import { readdir, rm, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { openApiKeys } from '../../auth/api-keys.ts';
+import { type ApiKey, openApiKeys } from '../../auth/api-keys.ts';
 import { systemClock } from '../../core/clock.ts';
 import { projector } from '../../core/events/projector.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { hasLog, isDatabase, openStore, type StoreLocation } from '../../store/index.ts';
-import { requireUsable } from '../context.ts';
+import { requireUsable, withInstallation } from '../context.ts';
 import { errorMessageOf } from '../output/error-output.ts';
 import { counted } from '../output/terminal-text.ts';
 import { lookAtDatabase } from './database.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
 type DataLocation = Pick<Config, 'dataDir' | 'store'>;
+type KeyLocation = Pick<Config, 'dataDir' | 'sharedFiles'>;
 
 const LITTLE_ROOM = 100 * 1024 * 1024;
 /** Allowed difference between the clocks of a machine and its disk. */
@@ -71,7 +72,8 @@ export async function opened(called: string, location: StoreLocation): Promise<F
 }
 
 /** All key files: receipts' signing key, API keys, vaults and their keys. */
-export async function lookAtKeyFiles(dir: string): Promise<readonly Finding[]> {
+export async function lookAtKeyFiles(config: KeyLocation): Promise<readonly Finding[]> {
+  const { dataDir: dir } = config;
   const vaults = await readdir(join(dir, 'vaults')).catch((): string[] => []);
   const files = [
     join(dir, 'keys', 'receipt-keys.json'),
@@ -87,13 +89,24 @@ export async function lookAtKeyFiles(dir: string): Promise<readonly Finding[]> {
     if ((mode & 0o077) !== 0) findings.push(bad('keys', `${file} can be read by others`, `chmod 600 ${file}`));
   }
   if (findings.length === 0) findings.push(ok('keys', found === 0 ? 'none yet' : `${counted(found, 'file')}, private`));
-  return [...findings, ...(await expiredKeys(dir))];
+  return [...findings, ...(await keysInUse(config))];
 }
 
-async function expiredKeys(dir: string): Promise<readonly Finding[]> {
-  const keys = await openApiKeys(dir, systemClock)
-    .list()
-    .catch(() => []);
+/** Keys that gateways share are opened with the one secret they all have. */
+async function keysInUse(config: KeyLocation): Promise<readonly Finding[]> {
+  try {
+    return await withInstallation(config, async ({ files }) => {
+      const shared = config.sharedFiles ? [ok('keys', `shared by all gateways, sealed: ${files.nameOf('keys')}`)] : [];
+      return [...shared, ...expired(await openApiKeys(files, systemClock).list())];
+    });
+  } catch (thrown) {
+    if (!config.sharedFiles) return [];
+    const { sentence, fix } = errorMessageOf(thrown);
+    return [bad('keys', sentence, fix ?? 'see docs/postgres.md')];
+  }
+}
+
+function expired(keys: readonly ApiKey[]): readonly Finding[] {
   return keys
     .filter(({ state }) => state === 'expired')
     .map(({ id, name, expires_at }) =>

@@ -4,6 +4,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { link, mkdir, open, readFile, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Fault } from '../../model/faults.ts';
+import type { PrivateFiles } from '../../ports/index.ts';
 import { keyIdOf } from './public-keys.ts';
 
 export interface KeyEntry {
@@ -22,9 +23,70 @@ export interface KeyFile {
 }
 
 const NAME = 'receipt-keys.json';
+/** Among private files that several gateways share. */
+export const RECEIPT_KEYS = `keys/${NAME}`;
+
+/** The key file, where it is. */
+export interface KeyFiles {
+  /** Undefined when there is none yet. */
+  read(): Promise<KeyFile | undefined>;
+  /** Creates the file unless another process was first; returns the file that exists in either case. */
+  create(file: KeyFile): Promise<KeyFile>;
+  /** Changes when the file is replaced: cheap enough to be asked before every signature. Throws where nobody can say. */
+  version(): string;
+  /** For a signature that cannot wait. Undefined when the file is missing or not sound. */
+  readNow(): KeyFile | undefined;
+  /** Two changes at once cannot lose a key. */
+  replace(change: (file: KeyFile) => KeyFile): Promise<KeyFile>;
+  /** How long other processes may go on with what it was before. */
+  readonly lagMs: number;
+}
+
+export function directoryKeyFile(dir: string): KeyFiles {
+  return {
+    read: () => readKeyFile(dir),
+    create: (file) => createKeyFile(dir, file),
+    version: () => keyFileVersion(dir),
+    readNow: () => readKeyFileNow(dir),
+    replace: (change) => replaceKeyFile(dir, change),
+    lagMs: 0,
+  };
+}
+
+export function sharedKeyFile(files: PrivateFiles): KeyFiles {
+  const name = files.nameOf(RECEIPT_KEYS);
+  const written = (file: KeyFile) => `${JSON.stringify(file, null, 2)}\n`;
+  async function replace(change: (file: KeyFile | undefined) => KeyFile): Promise<KeyFile> {
+    let after: KeyFile | undefined;
+    await files.replace(RECEIPT_KEYS, (text) => {
+      after = change(text === undefined ? undefined : checked(name, text));
+      return written(after);
+    });
+    return after!;
+  }
+  return {
+    async read() {
+      const text = await files.read(RECEIPT_KEYS);
+      return text === undefined ? undefined : checked(name, text);
+    },
+    create: (file) => replace((standing) => standing ?? file),
+    version: () => files.version(RECEIPT_KEYS),
+    readNow() {
+      const text = files.readNow(RECEIPT_KEYS);
+      const file = text === undefined ? 'missing' : fileTrouble(text);
+      return typeof file === 'string' ? undefined : file;
+    },
+    replace: (change) =>
+      replace((standing) => {
+        if (!standing) throw new Fault('unavailable', `${name} is gone`);
+        return change(standing);
+      }),
+    lagMs: files.lagMs,
+  };
+}
 
 /** Undefined when there is none yet. */
-export async function readKeyFile(dir: string): Promise<KeyFile | undefined> {
+async function readKeyFile(dir: string): Promise<KeyFile | undefined> {
   const path = join(dir, NAME);
   const found = await stat(path).catch(absent);
   if (!found) return undefined;
@@ -33,13 +95,13 @@ export async function readKeyFile(dir: string): Promise<KeyFile | undefined> {
 }
 
 /** Changes when the file is replaced: cheap enough to be checked before every signature. */
-export function keyFileVersion(dir: string): string {
+function keyFileVersion(dir: string): string {
   const found = statSync(join(dir, NAME), { throwIfNoEntry: false, bigint: true });
   return found ? `${found.ino} ${found.mtimeNs} ${found.size}` : 'absent';
 }
 
 /** Synchronous read, for a signature that cannot wait. Undefined when the file is missing or not sound. */
-export function readKeyFileNow(dir: string): KeyFile | undefined {
+function readKeyFileNow(dir: string): KeyFile | undefined {
   const path = join(dir, NAME);
   try {
     if (process.platform !== 'win32' && statSync(path).mode & 0o077) return undefined;
@@ -73,7 +135,7 @@ export async function createKeyFile(dir: string, file: KeyFile): Promise<KeyFile
 }
 
 /** Reads, changes and swaps the file while holding a lock, so that two changes at once cannot lose a key. */
-export async function replaceKeyFile(dir: string, change: (file: KeyFile) => KeyFile): Promise<KeyFile> {
+async function replaceKeyFile(dir: string, change: (file: KeyFile) => KeyFile): Promise<KeyFile> {
   const lock = join(dir, `${NAME}.lock`);
   const held = await open(lock, 'wx', 0o600).catch((cause: NodeJS.ErrnoException) => {
     throw cause.code === 'EEXIST'

@@ -5,15 +5,7 @@
 import { createHmac, createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { Fault } from '../../model/faults.ts';
 import type { Signer } from '../../ports/index.ts';
-import {
-  createKeyFile,
-  type KeyEntry,
-  type KeyFile,
-  keyFileVersion,
-  readKeyFile,
-  readKeyFileNow,
-  replaceKeyFile,
-} from './key-file.ts';
+import { directoryKeyFile, type KeyEntry, type KeyFile, type KeyFiles } from './key-file.ts';
 import { type Jwks, keyIdOf, type ReceiptJwk } from './public-keys.ts';
 
 export interface Keyring {
@@ -26,28 +18,29 @@ export interface Keyring {
 }
 
 export interface KeyringOptions {
-  /** A directory for this file alone, made with mode 0700 if absent. */
-  readonly dir: string;
+  /** A directory for this file alone, made with mode 0700 if absent; or where else it is. */
+  readonly dir: string | KeyFiles;
   readonly now: () => string;
 }
 
 export async function openKeyring({ dir, now }: KeyringOptions): Promise<Keyring> {
-  let held = unlock((await readKeyFile(dir)) ?? (await createKeyFile(dir, freshFile(now()))));
-  let version = keyFileVersion(dir);
+  const files = typeof dir === 'string' ? directoryKeyFile(dir) : dir;
+  let held = unlock((await files.read()) ?? (await files.create(freshFile(earlier(now(), files.lagMs)))));
+  let version = files.version();
   let looked = false;
 
   /** A key that another process has retired must not sign: no verifier would accept its receipts. */
   const catchUp = () => {
     if (looked) return;
+    const current = files.version();
     looked = true;
     // Once per turn of the event loop: a batch of receipts is sealed in one turn.
     setImmediate(() => {
       looked = false;
     });
-    const current = keyFileVersion(dir);
     if (current === version) return;
     version = current;
-    const file = readKeyFileNow(dir);
+    const file = files.readNow();
     if (file) held = unlock(file);
   };
 
@@ -80,11 +73,15 @@ export async function openKeyring({ dir, now }: KeyringOptions): Promise<Keyring
   return {
     signer: () => signer,
     async rotate() {
-      held = unlock(await replaceKeyFile(dir, (file) => rotated(file, now())));
-      version = keyFileVersion(dir);
+      held = unlock(await files.replace((file) => rotated(file, now(), files.lagMs)));
+      version = files.version();
     },
     jwks() {
-      catchUp();
+      try {
+        catchUp();
+      } catch {
+        // Public keys stay what they were: only a signature needs the newest.
+      }
       return { keys: held.file.keys.map(toJwk) };
     },
   };
@@ -125,9 +122,24 @@ function freshKey(created_at: string): KeyEntry {
   return { key_id: keyIdOf(Buffer.from(x!, 'base64url')), public_key: x!, private_key: d!, created_at };
 }
 
-function rotated(file: KeyFile, at: string): KeyFile {
-  const retired = file.keys.map(({ private_key: _, ...entry }) => ({ ...entry, retired_at: entry.retired_at ?? at }));
-  return { ...file, keys: [...retired, freshKey(at)] };
+/** Other processes may sign with the old key, and their clocks differ, for `lagMs`: so long both keys count. */
+function rotated(file: KeyFile, at: string, lagMs: number): KeyFile {
+  const end = earlier(at, -lagMs);
+  const retired = file.keys.map(({ private_key: _, ...entry }) => ({ ...entry, retired_at: entry.retired_at ?? end }));
+  return { ...file, keys: [...retired, freshKey(earlier(at, lagMs))] };
+}
+
+/** The public halves of keys that signed before, which are no longer in use, so that their receipts can be verified. */
+export function withRetired(file: KeyFile, others: readonly KeyEntry[], at: string): KeyFile {
+  const known = new Set(file.keys.map(({ key_id }) => key_id));
+  const more = others
+    .filter(({ key_id }) => !known.has(key_id))
+    .map(({ private_key: _, ...entry }) => ({ ...entry, retired_at: entry.retired_at ?? at }));
+  return { ...file, keys: [...more, ...file.keys] };
+}
+
+function earlier(at: string, ms: number): string {
+  return new Date(Date.parse(at) - ms).toISOString();
 }
 
 /** Whole seconds, rounded outwards so that a signature made at the very edge still counts. */

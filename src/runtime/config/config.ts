@@ -13,7 +13,8 @@ import { durationMs } from '../../model/values/duration.ts';
 import type { PolicyFile, Sources } from '../../policy/rules/load.ts';
 import { readText } from '../../policy/rules/read-text.ts';
 import type { AgentTerms } from '../../ports/index.ts';
-import type { StoreLocation } from '../../store/index.ts';
+import type { DatabaseFiles, StoreLocation } from '../../store/index.ts';
+import { sharedFilesOf } from '../installation/shared-files.ts';
 import type { TlsFiles } from '../tls-files.ts';
 import { withOwnPrograms } from './commands.ts';
 import { checkDocument, checkSection, readDocument, type Where, wrong } from './document.ts';
@@ -34,6 +35,8 @@ export interface Config {
   readonly dataDir: string;
   /** Location and limits of the log. */
   readonly store: StoreLocation;
+  /** Private files of the installation in the database of the log. Undefined: they lie in the data directory. */
+  readonly sharedFiles: (() => Promise<DatabaseFiles>) | undefined;
   readonly host: string;
   readonly port: number;
   readonly publicUrl: string | undefined;
@@ -133,18 +136,23 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
     : at(dataVariable(request.env) ?? config.data ?? '~/.tollbridge');
   const pinned = request.user && project ? pinnedOf(project.path, request.user.trust) : undefined;
   const publicUrl = config.listen?.public_url ? new URL(config.listen.public_url) : undefined;
+  const sharedFiles = config.store?.keys === undefined ? undefined : sharedFilesOf(() => store);
+  const vaults = vaultsOf(config.vaults, { at, dataDir, where, sharedFiles });
+  const store = storeOf(config.store, {
+    at,
+    dataDir,
+    moved: (request.data ?? dataVariable(request.env)) !== undefined,
+    where,
+    // What opens the store cannot lie in it.
+    vaults: vaults.filter(({ provider }) => provider !== 'store'),
+    env: request.env,
+  });
   return {
     file: document && file,
     project,
     dataDir,
-    store: storeOf(config.store, {
-      at,
-      dataDir,
-      moved: (request.data ?? dataVariable(request.env)) !== undefined,
-      where,
-      vaults: vaultsOf(config.vaults, { at, dataDir, where }),
-      env: request.env,
-    }),
+    store,
+    sharedFiles,
     host: request.host ?? config.listen?.host ?? '127.0.0.1',
     port: request.port ?? config.listen?.port ?? 4319,
     tls: config.listen?.tls && tlsOf(config.listen.tls, at, duration),
@@ -155,7 +163,7 @@ async function readWith(request: ConfigRequest, environment: Map<string, string>
     allowedHosts: [...(publicUrl ? [publicUrl.hostname] : []), ...(config.listen?.allowed_hosts ?? [])],
     allowedOrigins: [...(publicUrl ? [publicUrl.origin] : []), ...(config.listen?.allowed_origins ?? [])],
     oauth: config.auth?.oauth && oauthOf(config.auth.oauth, duration),
-    vaults: vaultsOf(config.vaults, { at, dataDir, where }),
+    vaults,
     traces: config.telemetry?.traces,
     doors: config.doors ?? {},
     agents: sectionsOf(config.agents),
@@ -293,23 +301,42 @@ interface PathContext {
   readonly at: (path: string) => string;
   readonly dataDir: string;
   readonly where: Where;
+  readonly sharedFiles: Config['sharedFiles'];
 }
 
 /**
- * With none configured: an encrypted file beside the log, then environment variables with the prefix of our secrets.
+ * With none configured: an encrypted file beside the log, then environment variables with the prefix of our secrets. Before them, where
+ * gateways share their keys, the one they share: sign-ins that are made at run time go there.
  */
-function vaultsOf(vaults: ConfigFile['vaults'], { at, dataDir, where }: PathContext): readonly VaultSource[] {
-  const wanted: NonNullable<ConfigFile['vaults']> = vaults ?? { local: { provider: 'file' }, env: { provider: 'env' } };
+function vaultsOf(
+  vaults: ConfigFile['vaults'],
+  { at, dataDir, where, sharedFiles }: PathContext,
+): readonly VaultSource[] {
+  const wanted: NonNullable<ConfigFile['vaults']> = vaults ?? {
+    ...(sharedFiles && { shared: { provider: 'store' } }),
+    local: { provider: 'file' },
+    env: { provider: 'env' },
+  };
   return Object.entries(wanted).map(
     ([name, { provider, prefix, path, key_file, passphrase_env, access }]): VaultSource => {
       const granted = access && { access };
-      const foreign = provider === 'env' ? { path, key_file, passphrase_env } : { prefix };
+      const foreign = {
+        ...(provider !== 'file' && { path, key_file, passphrase_env }),
+        ...(provider !== 'env' && { prefix }),
+      };
       for (const [member, value] of Object.entries(foreign)) {
         if (value !== undefined)
           throw wrong(where(['vaults', name, member]), `${member} means nothing to the provider ${provider}`);
       }
       if (key_file && passphrase_env)
         throw wrong(where(['vaults', name, 'passphrase_env']), 'a vault has a key_file or a passphrase_env, not both');
+      if (provider === 'store') {
+        if (sharedFiles) return { name, provider, files: sharedFiles, ...granted };
+        throw wrong(
+          where(['vaults', name, 'provider']),
+          `the vault ${name} lies in the store: name its secret with store.keys`,
+        );
+      }
       if (provider === 'env') return { name, provider, prefix: prefix ?? 'TOLLBRIDGE_SECRET_', ...granted };
       return {
         ...granted,

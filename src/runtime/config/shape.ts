@@ -101,7 +101,10 @@ export const OAuthShape = Closed({
 });
 
 export const VaultShape = Closed({
-  provider: ClosedWord(['env', 'file']),
+  provider: said(
+    '`env`: variables. `file`: an encrypted file. `store`: the database of the log, encrypted, for all gateways; it needs `store.keys`.',
+    ClosedWord(['env', 'file', 'store']),
+  ),
   prefix: Optional(
     said(
       '`env`: what names of variables begin with. Without it any variable could be asked for by name.',
@@ -153,6 +156,12 @@ export const ConfigShape = Closed({
         ),
       ),
       secret: Optional(said('With `url`: the name of the secret that holds the password.', NonEmpty)),
+      keys: Optional(
+        said(
+          'With `url`: the name of a secret of 32 characters or more. Keys, API keys, sign-ins and open questions then lie in the database, encrypted under it, and hold for all gateways. Absent: in the data directory of each.',
+          NonEmpty,
+        ),
+      ),
       direct_url: Optional(
         said('With `url` of a pooler in transaction mode: the database itself, for leases and notices.', NonEmpty),
       ),

@@ -25,7 +25,7 @@ type Section = NonNullable<ConfigFile['store']>;
 const LEAST_BYTES = 16 * 1024 ** 2;
 const OF_FILES = ['path', 'max_size'] as const;
 const OF_DATABASES = [
-  ...(['secret', 'direct_url', 'schema', 'standby', 'connections'] as const),
+  ...(['secret', 'keys', 'direct_url', 'schema', 'standby', 'connections'] as const),
   ...(['statement_timeout', 'lease_timeout'] as const),
 ];
 
@@ -64,13 +64,14 @@ function databaseOf(store: Section & { readonly url: string }, { where, vaults, 
         `store.${name} must look like postgres://user@host:5432/database, and holds no password: put it into a vault and name it with store.secret`,
       );
   }
-  const { url, secret, direct_url, schema, standby, connections } = store;
+  const { url, secret, keys, direct_url, schema, standby, connections } = store;
   const statementTimeoutMs = duration('statement_timeout', store.statement_timeout, where);
   const leaseTimeoutMs = duration('lease_timeout', store.lease_timeout, where);
   const secrets = createSecrets({ vaults, env, learn: () => undefined });
   return {
     url,
     ...(secret !== undefined && { password: () => secrets(secret) }),
+    ...(keys !== undefined && { keys: () => secrets(keys) }),
     ...(direct_url !== undefined && { directUrl: direct_url }),
     ...(schema !== undefined && { schema }),
     ...(standby !== undefined && { standby }),

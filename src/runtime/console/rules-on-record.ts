@@ -3,8 +3,7 @@
  * of its own is decided by this copy. Holds the sources word for word; a copy whose content does not have the version
  * in its name is rejected.
  */
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { filesIn } from '../../auth/private-file.ts';
 import type { Log } from '../../core/events/log.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
@@ -12,29 +11,29 @@ import { Fault } from '../../model/faults.ts';
 import { type Sources, versionOf } from '../../policy/rules/load.ts';
 import { problemsFault } from '../../policy/rules/problems.ts';
 import type { PolicyChange, ReloadablePolicy } from '../../policy/rules/reload.ts';
-import type { Store } from '../../ports/index.ts';
+import type { PrivateFiles, Store } from '../../ports/index.ts';
 
 /** Every change of the rules is an event of this resource. */
 export const RULES = { object: 'policy', id: 'rules' } as const;
 
 /** Written before the log names this version. */
-async function keepRules(dataDir: string, { rules, rulesName, files }: Sources): Promise<void> {
-  const kept: Sources = { ...(rules !== undefined && { rules }), ...(rulesName && { rulesName }), files };
-  const path = pathOf(dataDir, versionOf(kept));
+async function keepRules(files: PrivateFiles, { rules, rulesName, files: texts }: Sources): Promise<void> {
+  const kept: Sources = { ...(rules !== undefined && { rules }), ...(rulesName && { rulesName }), files: texts };
   const text = JSON.stringify(kept);
-  if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return;
-  await mkdir(join(dataDir, 'rules'), { recursive: true, mode: 0o700 });
-  const beside = `${path}.${process.pid}.tmp`;
-  await writeFile(beside, text, { mode: 0o600 });
-  await rename(beside, path);
+  const file = fileOf(versionOf(kept));
+  if ((await files.read(file)) !== text) await files.replace(file, () => text);
 }
 
 /** The rules the log named last. Without a sound copy of them it is unknown what they allow, so this throws. */
-export async function rulesOnRecord(dataDir: string, store: Pick<Store, 'tip' | 'event'>): Promise<Sources> {
+export async function rulesOnRecord(
+  where: string | PrivateFiles,
+  store: Pick<Store, 'tip' | 'event'>,
+): Promise<Sources> {
+  const files = filesIn(where);
   const version = (await lastChange(store))?.version;
-  const kept = version && (await read(pathOf(dataDir, version)));
+  const kept = version && (await read(files, fileOf(version)));
   if (kept && versionOf(kept) === version) return kept;
-  throw new Fault('conflict', `the rules in force in ${dataDir} are not kept there`, {
+  throw new Fault('conflict', `the rules in force are not kept in ${files.nameOf('rules')}`, {
     details: { fix: 'start it once where its configuration is, or answer at one of its doors' },
   });
 }
@@ -57,13 +56,13 @@ async function lastChange(store: Pick<Store, 'tip' | 'event'>): Promise<PolicyCh
  * change.
  */
 export async function noteChange(
-  dataDir: string,
+  files: PrivateFiles,
   store: Store,
   log: Pick<Log, 'commit'>,
   change: PolicyChange,
   read: Sources,
 ): Promise<void> {
-  if (change.outcome === 'loaded') await keepRules(dataDir, read);
+  if (change.outcome === 'loaded') await keepRules(files, read);
   const last = await lastChange(store);
   if (change.outcome === 'loaded' && last?.outcome === 'loaded' && last.version === change.version) return;
   const event: EventDraft = {
@@ -74,14 +73,13 @@ export async function noteChange(
   await log.commit({ decide: () => ({ events: [event] }) });
 }
 
-async function read(path: string): Promise<Sources | undefined> {
+async function read(files: PrivateFiles, file: string): Promise<Sources | undefined> {
+  const text = await files.read(file);
   try {
-    return JSON.parse(await readFile(path, 'utf8')) as Sources;
+    return text === undefined ? undefined : (JSON.parse(text) as Sources);
   } catch {
-    return undefined; // missing or torn: reported as not kept
+    return undefined; // torn: reported as not kept
   }
 }
 
-function pathOf(dataDir: string, version: string): string {
-  return join(dataDir, 'rules', `${version.replace(/^sha256:/, '')}.json`);
-}
+const fileOf = (version: string): string => `rules/${version.replace(/^sha256:/, '')}.json`;

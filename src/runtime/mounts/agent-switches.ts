@@ -1,15 +1,14 @@
 /**
- * Agents that a person switched off while the gateway runs: one file in the data directory, read again when it changes, so
+ * Agents that a person switched off while the gateway runs: one private file, read again when it changes, so
  * that every process of this installation knows at its next request. A file that cannot be read switches every agent off.
  */
-import { readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { replacePrivate } from '../../auth/private-file.ts';
+import { filesIn } from '../../auth/private-file.ts';
 import { Fault } from '../../model/faults.ts';
 import { NonEmpty, Timestamp } from '../../model/schema.ts';
 import { type Static, Type } from '../../model/type.ts';
 import { check } from '../../model/validate.ts';
 import { own } from '../../model/values/own.ts';
+import type { PrivateFiles } from '../../ports/index.ts';
 
 const Switch = Type.Object({ reason: NonEmpty, by: NonEmpty, at: Timestamp });
 export type AgentSwitch = Static<typeof Switch>;
@@ -28,15 +27,20 @@ export interface AgentSwitches {
   set(agent: string, off: AgentSwitch | undefined): Promise<boolean>;
 }
 
-export function openAgentSwitches(dataDir: string): AgentSwitches {
-  const path = join(dataDir, 'agents', 'switches.json');
+export const AGENT_SWITCHES = 'agents/switches.json';
+
+/** Of a data directory, or of all gateways that share these files. */
+export function openAgentSwitches(where: string | PrivateFiles): AgentSwitches {
+  const files = filesIn(where);
+  const path = files.nameOf(AGENT_SWITCHES);
   let held: { readonly version: string; readonly file: SwitchFile } | undefined;
 
   function current(): SwitchFile {
-    const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-    if (!stat) return EMPTY;
-    const version = `${stat.ino} ${stat.mtimeNs} ${stat.size}`;
-    if (held?.version !== version) held = { version, file: parse(readFileSync(path, 'utf8'), path) };
+    const version = files.version(AGENT_SWITCHES);
+    if (held?.version !== version) {
+      const text = files.readNow(AGENT_SWITCHES);
+      held = { version, file: text === undefined ? EMPTY : parse(text, path) };
+    }
     return held.file;
   }
 
@@ -51,7 +55,7 @@ export function openAgentSwitches(dataDir: string): AgentSwitches {
     list: () => current().off,
     async set(agent, off) {
       let changed = false;
-      await replacePrivate(path, (text) => {
+      await files.replace(AGENT_SWITCHES, (text) => {
         const file = text === undefined ? EMPTY : parse(text, path);
         const { [agent]: before, ...rest } = file.off;
         changed = before?.reason !== off?.reason;

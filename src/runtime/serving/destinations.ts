@@ -32,7 +32,7 @@ export async function witnessesOf({ witness }: Config, secret: Deps['secret']): 
   );
 }
 
-/** Processes that share a data directory share its keys; others are given a secret. */
+/** Processes that share their keys need nothing more; others are given a secret. */
 export async function linkSecret(
   { replicas }: Config,
   secret: Deps['secret'],

@@ -1,7 +1,6 @@
 /** Who may not come in: a gateway that others can reach needs a way to tell callers apart, and a failed login is recorded. */
-import { openApiKeys } from '../../auth/api-keys.ts';
+import type { ApiKeys } from '../../auth/api-keys.ts';
 import type { FailedLoginNote } from '../../auth/failed-logins.ts';
-import { systemClock } from '../../core/clock.ts';
 import type { EventDraft } from '../../model/events.ts';
 import { Fault } from '../../model/faults.ts';
 import type { CoreRuntime } from '../assemble.ts';
@@ -11,10 +10,9 @@ import type { Config } from '../config/config.ts';
  * A token that was printed on this machine proves nothing to a caller on another; such callers need credentials of
  * their own.
  */
-export async function requireAuthOffLoopback({ host, dataDir, oauth }: Config): Promise<void> {
+export async function requireAuthOffLoopback({ host, oauth }: Config, keys: Pick<ApiKeys, 'list'>): Promise<void> {
   if (oauth) return;
-  const keys = await openApiKeys(dataDir, systemClock).list();
-  if (keys.some(({ state }) => state === 'active')) return;
+  if ((await keys.list()).some(({ state }) => state === 'active')) return;
   throw new Fault(
     'permission_denied',
     `${host} can be reached by others and there is no way to tell who they are: make a key with "tollbridge keys create NAME --scope ...", or configure auth.oauth, or listen on 127.0.0.1`,

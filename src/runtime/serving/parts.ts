@@ -11,13 +11,14 @@ import { createDemoTools } from '../../demo/tools.ts';
 import { Fault } from '../../model/faults.ts';
 import { isObject } from '../../model/values/is-object.ts';
 import { VERSION } from '../../model/version.ts';
-import type { Authenticate, Deps, FrontDoor, HttpHost } from '../../ports/index.ts';
+import type { Authenticate, Deps, FrontDoor, HttpHost, PrivateFiles } from '../../ports/index.ts';
 import type { Config } from '../config/config.ts';
 import type { Prepared, Services } from '../create-runtime.ts';
 import type { Mounts } from '../mounts/mounts.ts';
 
 interface Brought {
   readonly http: HttpHost;
+  readonly files: PrivateFiles;
   readonly token: string | undefined;
   readonly journal: string | undefined;
   readonly failures: FailedLogins;
@@ -40,13 +41,13 @@ export async function prepared(
   services: Services,
   brought: Brought,
 ): Promise<Prepared & { readonly doors: readonly FrontDoor[] }> {
-  const { http, token, journal, failures, sessions, exchanges, keyUsed, hold } = brought;
+  const { http, files, token, journal, failures, sessions, exchanges, keyUsed, hold } = brought;
   const traced = await tracing(config, services.deps.secret);
   const deps: Deps = {
     ...services.deps,
     http: traced?.http(http) ?? http,
     authenticate: createAuthenticator({
-      dataDir: config.dataDir,
+      files,
       clock: systemClock,
       failures,
       sessions,

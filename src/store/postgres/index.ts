@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from '../engine/database.ts';
 import { createStore, type EngineOptions, type EngineStore, LOCK_TIMEOUT_MS } from '../engine/store.ts';
-import type { OpenOptions } from '../index.ts';
+import type { OpenOptions, SchemaVersion } from '../index.ts';
 import { type Connections, createConnections } from './connection/connections.ts';
 import { createNotices } from './connection/notices.ts';
 import { createTurns } from './connection/turns.ts';
@@ -20,12 +20,12 @@ import { createLogTree, createReceipts } from './reading/receipts.ts';
 import { createRows } from './reading/rows.ts';
 import { createStreams } from './reading/streams.ts';
 import { createWords } from './reading/words.ts';
-import { migrate, versionOf } from './schema/migrations.ts';
+import { COPYING, MAJOR, migrate, STEPS, versionOf } from './schema/migrations.ts';
 import { createSweep } from './upkeep/sweep.ts';
 import { createUpkeep } from './upkeep/upkeep.ts';
 import { createWriter } from './writing/writer.ts';
 
-export type PostgresOptions = EngineOptions & PostgresLocation;
+export type PostgresOptions = EngineOptions & PostgresLocation & Pick<OpenOptions, 'incomplete'>;
 export type PostgresStore = EngineStore;
 
 export function openPostgresStore(location: PostgresLocation, { serving: _, ...options }: OpenOptions) {
@@ -42,6 +42,19 @@ export function hasPostgresLog(location: PostgresLocation): Promise<boolean> {
     const connection = await connections.take();
     try {
       return (await versionOf(connection, location.schema ?? SCHEMA)) !== undefined;
+    } finally {
+      connection.release();
+    }
+  });
+}
+
+/** Read without bringing the schema up to date. */
+export function schemaOfDatabase(location: PostgresLocation): Promise<SchemaVersion> {
+  return connected(location, async (connections) => {
+    const connection = await connections.take();
+    try {
+      const version = await versionOf(connection, location.schema ?? SCHEMA);
+      return { found: version ? `${version.major}.${version.minor}` : 'none', newest: `${MAJOR}.${STEPS.length}` };
     } finally {
       connection.release();
     }
@@ -78,7 +91,7 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
   const direct = directUrl === undefined ? target : targetOf({ ...options, url: directUrl });
   const connections = createConnections(target, options);
   try {
-    await prepare(connections, schema, name);
+    await prepare(connections, schema, name, options.incomplete ? COPYING : MAJOR);
   } catch (thrown) {
     await connections.close();
     throw environmentFault(thrown, name) ?? thrown;
@@ -126,11 +139,11 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
   };
 }
 
-async function prepare(connections: Connections, schema: string, name: string): Promise<void> {
+async function prepare(connections: Connections, schema: string, name: string, major: number): Promise<void> {
   const connection = await connections.take();
   let broken = true;
   try {
-    await migrate(connection, schema, name);
+    await migrate(connection, schema, name, { major });
     broken = false;
   } finally {
     connection.release(broken);

@@ -22,6 +22,11 @@ export interface PostgresLocation {
   readonly lockTimeoutMs?: number;
   /** How long one statement may take. */
   readonly statementTimeoutMs?: number;
+  /**
+   * The secret under which private files of the installation lie in the database, for all gateways. Absent: each gateway has them in its
+   * data directory.
+   */
+  readonly keys?: () => Promise<string>;
   /** How long a holder of leases may be silent before the server ends its connection, and others may take them. */
   readonly leaseTimeoutMs?: number;
 }

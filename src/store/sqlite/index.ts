@@ -28,6 +28,8 @@ export interface SqliteOptions extends EngineOptions {
   readonly maxBytes?: number;
   /** The load from which a writer thread does the writing. Absent: never. */
   readonly concurrentWriters?: WriterThreadThreshold;
+  /** It is a copy that is not complete yet. */
+  readonly incomplete?: boolean;
 }
 
 export type SqliteStore = EngineStore;
@@ -48,9 +50,9 @@ export async function createSqliteStore(options: SqliteOptions): Promise<SqliteS
 }
 
 async function openSqlite(options: SqliteOptions): Promise<Database> {
-  const { path, log: logger, maxBytes, lockTimeoutMs = LOCK_TIMEOUT_MS, concurrentWriters } = options;
+  const { path, log: logger, maxBytes, lockTimeoutMs = LOCK_TIMEOUT_MS, concurrentWriters, incomplete } = options;
   const limits = { ...(maxBytes !== undefined && { maxBytes }), ...(logger && { logger }) };
-  const connection = await openConnection({ path, lockTimeoutMs, ...limits });
+  const connection = await openConnection({ path, lockTimeoutMs, ...limits, ...(incomplete && { incomplete }) });
   const log = createLog(connection);
   const readers = createReaders(connection, log);
   const rows = createRows(connection);

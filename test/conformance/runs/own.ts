@@ -60,7 +60,7 @@ export async function startOwn(): Promise<OwnServer> {
     clock: systemClock,
     ids,
     http,
-    authenticate: createAuthenticator({ dataDir: dir, clock: systemClock }),
+    authenticate: createAuthenticator({ files: dir, clock: systemClock }),
     jwks: () => runtime.keyring.jwks(),
     sign: (text) => runtime.keyring.signer().sign(text),
     secret: async (name) => {

@@ -91,7 +91,7 @@ async function openGateway(dataDir: string) {
     clock: systemClock,
     ids,
     http,
-    authenticate: createAuthenticator({ clock: systemClock, localToken: TOKEN, localActor: ANA, dataDir }),
+    authenticate: createAuthenticator({ clock: systemClock, localToken: TOKEN, localActor: ANA, files: dataDir }),
     jwks: () => runtime.keyring.jwks(),
     sign: (text) => runtime.keyring.signer().sign(text),
     mac: (text) => runtime.keyring.signer().mac(text),

@@ -107,7 +107,7 @@ test('where the rules in force are not kept no answer from elsewhere counts, and
   const refused = {
     code: 4,
     out: '',
-    err: `tollbridge: the rules in force in ${dir} are not kept there\n  fix: start it once where its configuration is, or answer at one of its doors\n`,
+    err: `tollbridge: the rules in force are not kept in ${join(dir, 'rules')}\n  fix: start it once where its configuration is, or answer at one of its doors\n`,
   };
   await writeFile(join(dir, 'rules', kept), JSON.stringify({ files: [] }));
   expect(await typed(() => answer(id, true, undefined, { data: dir }))).toEqual(refused);

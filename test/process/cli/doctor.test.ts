@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createApiKeys } from '../../../src/auth/api-keys.ts';
+import { directoryFiles } from '../../../src/auth/private-file.ts';
 import { doctor } from '../../../src/cli/commands/maintenance/doctor.ts';
 import { lookAtChild } from '../../../src/cli/doctor/child.ts';
 import { lookAtClock, lookAtLog } from '../../../src/cli/doctor/data.ts';
@@ -50,7 +51,7 @@ test('what is not: configuration, rules, modes of key files, expired keys; each 
   const { dir } = await aLog([]);
   await chmod(join(dir, 'keys', 'receipt-keys.json'), 0o644);
   const keys = createApiKeys({
-    path: join(dir, 'auth', 'api-keys.json'),
+    files: directoryFiles(dir),
     clock: { now: () => '2020-01-01T00:00:00.000Z' },
     random: (bytes) => new Uint8Array(bytes).fill(7),
   });

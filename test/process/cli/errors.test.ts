@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createApiKeys } from '../../../src/auth/api-keys.ts';
+import { directoryFiles } from '../../../src/auth/private-file.ts';
 import { showLog } from '../../../src/cli/commands/history/log.ts';
 import { exportAll } from '../../../src/cli/commands/proof/export.ts';
 import { policyCheck } from '../../../src/cli/commands/rules/policy.ts';
@@ -138,7 +139,7 @@ test('keys that have all expired: which, since when, and how to make a new one',
   await writeFile(config, '');
   const data = join(dir, 'data');
   const keys = createApiKeys({
-    path: join(data, 'auth', 'api-keys.json'),
+    files: directoryFiles(data),
     clock: { now: () => '2020-01-01T00:00:00.000Z' },
     random: (bytes) => new Uint8Array(bytes).fill(7),
   });

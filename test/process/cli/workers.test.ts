@@ -1,5 +1,5 @@
 /** `serve --workers N`, as it is typed: one port, several processes, one of which may die; and nothing is left when it ends. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
@@ -130,4 +130,50 @@ test('workers share the console: one sign-in, begun at any of them, holds at eac
   expect((await exchange(`${url}/console/session`, { method: 'DELETE', headers })).status).toBe(200);
   expect(await each('/v1/tasks')).toEqual([401]);
   child.kill('SIGTERM');
+});
+
+test('a key, a switched agent and a changed rule hold at every worker', { timeout: 120_000 }, async () => {
+  const dir = await aDirectory();
+  const at = ['--data', join(dir, 'data'), '--config', join(dir, 'gateway.yaml')];
+  const write = (rules: string) => {
+    writeFileSync(join(dir, 'gateway.new'), `demo: true\nrules: ${rules}\n`);
+    renameSync(join(dir, 'gateway.new'), join(dir, 'gateway.yaml'));
+  };
+  write('[{ id: all, then: allow }]');
+  const { says } = program([...at, 'serve', '--port', '0', '--workers', '2', '--json'], { cwd: dir });
+  const [line] = await says(/^\{"object":"gateway".*\n/m);
+  const { url } = JSON.parse(line) as { url: string };
+  const made = await ran([...at, 'keys', 'create', 'ci', '--scope', '*', '--kind', 'person', '--json']);
+  const { key, id } = JSON.parse(made.out) as { key: string; id: string };
+  const headers = { authorization: `Bearer ${key}`, 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
+  const ask = (path: string, body?: object) =>
+    exchange(`${url}${path}`, { headers, ...(body ? { body } : { method: 'GET' }) });
+  /** Each request is a connection of its own, and each connection is given to another worker. */
+  const fourTimes = async <T>(work: () => Promise<T>) => {
+    const found: T[] = [];
+    for (let time = 0; time < 4; time += 1) found.push(await work());
+    return found;
+  };
+  const statuses = () => fourTimes(async () => (await ask('/v1/tasks')).status);
+  expect(await statuses()).toEqual([200, 200, 200, 200]);
+
+  const workspace = (await ask('/v1/workspaces')).frames[0]!.data[0].id;
+  const session = (await ask('/v1/sessions', { workspace_id: workspace })).frames[0]!.id;
+  const input = (text: string) => ({ input: { role: 'user', parts: [{ type: 'text', text, visibility: 'public' }] } });
+  const submitted = async (text: string) => (await ask(`/v1/sessions/${session}/tasks`, input(text))).status;
+  expect(await ran([...at, 'agents', 'off', 'demo', '--reason', 'a test'])).toMatchObject({ code: 0 });
+  expect(new Set(await fourTimes(() => submitted('hello')))).not.toContain(202);
+  expect(await ran([...at, 'agents', 'on', 'demo'])).toMatchObject({ code: 0 });
+  expect(await submitted('hello')).toBe(202);
+
+  write('[{ id: none, when: { effect: send }, then: block }]');
+  await submitted('send the plan to ana');
+  await submitted('send the plan to bo');
+  await eventually(async () => {
+    const { out } = await ran([...at, 'log', '--json']);
+    return out.match(/"event":"tool.denied"/g)?.length === 2;
+  }, 'two refusals');
+
+  expect(await ran([...at, 'keys', 'revoke', id])).toMatchObject({ code: 0 });
+  expect(await statuses()).toEqual([401, 401, 401, 401]);
 });

@@ -15,7 +15,7 @@ async function runtime() {
     dir,
     clock,
     keys: openApiKeys(dir, clock),
-    authenticate: createAuthenticator({ clock, dataDir: dir, localToken: 'local-token-for-this-process' }),
+    authenticate: createAuthenticator({ clock, files: dir, localToken: 'local-token-for-this-process' }),
     file: join(dir, 'auth', 'api-keys.json'),
   };
 }
@@ -111,7 +111,7 @@ test('a file others can read, or that does not add up, lets nobody in and is not
   const { keys, authenticate, file } = await runtime();
   const { key } = await keys.create(wanted);
   await chmod(file, 0o644);
-  const fresh = createAuthenticator({ clock: fakeClock(), dataDir: join(file, '..', '..') });
+  const fresh = createAuthenticator({ clock: fakeClock(), files: join(file, '..', '..') });
   expect(await kindOf(fresh(key))).toBe('unavailable');
   await chmod(file, 0o600);
   await writeFile(file, '{"format":"something else"}');

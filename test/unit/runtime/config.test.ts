@@ -98,7 +98,7 @@ test.each([
   ['auth:\n  oauth:\n    issuer: x', 'tollbridge.yaml:3:5: auth.oauth.audience is missing'],
   [
     'vaults:\n  a: { provider: cloud }',
-    'tollbridge.yaml:2:18: vaults.a.provider is "cloud", and has to be one of: env, file',
+    'tollbridge.yaml:2:18: vaults.a.provider is "cloud", and has to be one of: env, file, store',
   ],
   ['vaults:\n  a: { provider: env, path: x }', 'tollbridge.yaml:2:29: path means nothing to the provider env'],
   [

@@ -11,7 +11,7 @@ import type { Row, Store } from '../../../ports/index.ts';
 import type { Config } from '../../../runtime/config/config.ts';
 import { openAgentSwitches } from '../../../runtime/mounts/agent-switches.ts';
 import { BUILT_IN } from '../../../runtime/mounts/mounts.ts';
-import { type CommonOptions, configFrom, hasLog, localActor, lookInto } from '../../context.ts';
+import { type CommonOptions, configFrom, hasLog, localActor, lookInto, withInstallation } from '../../context.ts';
 import { trouble } from '../../output/error-output.ts';
 import { requirePerson } from '../../person-only.ts';
 
@@ -22,19 +22,22 @@ export interface AgentOptions extends CommonOptions {
 
 export async function listAgents(options: AgentOptions): Promise<void> {
   const config = await configFrom(options);
-  const switches = openAgentSwitches(config.dataDir);
+  const off = await withInstallation(config, async ({ files }) => {
+    const switches = openAgentSwitches(files);
+    return new Map(agentsIn(config).map(({ name }) => [name, switches.reason(name)]));
+  });
   const quotas = (await hasLog(config))
     ? await lookInto(options, ({ store }) => quotasOf(config, store))
     : await quotasOf(config);
   for (const { name, protocol } of agentsIn(config)) {
     const terms = config.agentTerms.get(name);
-    const off = terms?.off ?? switches.reason(name) ?? null;
+    const why = terms?.off ?? off.get(name) ?? null;
     const quota = terms?.quota_id ? quotas.get(terms.quota_id) : undefined;
     const limits = quota && { quota: quota.id, limits: quota.limits, usage: quota.usage };
     process.stdout.write(
       options.json
-        ? `${JSON.stringify({ name, protocol, off, ...limits })}\n`
-        : `${name}  ${protocol}  ${off === null ? 'on' : `off: ${visibleLine(off)}`}${limits ? `  ${used(limits)}` : ''}\n`,
+        ? `${JSON.stringify({ name, protocol, off: why, ...limits })}\n`
+        : `${name}  ${protocol}  ${why === null ? 'on' : `off: ${visibleLine(why)}`}${limits ? `  ${used(limits)}` : ''}\n`,
     );
   }
 }
@@ -49,7 +52,7 @@ export async function switchAgent(name: string, to: 'on' | 'off', options: Agent
   const by = localActor().id;
   const reason = options.reason?.trim() || 'a person switched it off';
   const off = to === 'off' ? { reason, by, at: systemClock.now() } : undefined;
-  const changed = await openAgentSwitches(config.dataDir).set(name, off);
+  const changed = await withInstallation(config, ({ files }) => openAgentSwitches(files).set(name, off));
   if (changed && (await hasLog(config))) await lookInto(options, ({ store }) => note(store, name, off && reason, by));
   const stays = to === 'on' ? config.agentTerms.get(name)?.off : undefined;
   if (options.json) process.stdout.write(`${JSON.stringify({ name, off: off?.reason ?? stays ?? null })}\n`);

@@ -114,10 +114,10 @@ export async function answer(
 ): Promise<void> {
   const changed = options.arguments === undefined ? undefined : await readArguments(options.arguments);
   requirePerson((await configFrom(options)).dataDir, 'answering a question');
-  await withCoreRuntime(options, async ({ bridge, store }, { dataDir }) => {
+  await withCoreRuntime(options, async ({ bridge, store, files }) => {
     const ask = await findAsk(store, id);
     // Rules decide who may answer. Missing rules are reported as that, and not as a denial.
-    await rulesOnRecord(dataDir, store);
+    await rulesOnRecord(files, store);
     const actor = { ...localActor(), interactive: true } as const;
     const { resource } = await bridge.submit({
       kind: 'ask.answer',

@@ -1,9 +1,9 @@
 /** `tollbridge console link|sessions|sign-out`: sign-ins of the web console, beside a running gateway. */
 import { openApiKeys } from '../../../auth/api-keys.ts';
-import { openConsoleSessions } from '../../../auth/console-sessions.ts';
+import { type ConsoleSessions, openConsoleSessions } from '../../../auth/console-sessions.ts';
 import { systemClock } from '../../../core/clock.ts';
 import type { Config } from '../../../runtime/config/config.ts';
-import { type CommonOptions, configFrom } from '../../context.ts';
+import { type CommonOptions, configFrom, withInstallation } from '../../context.ts';
 import { trouble } from '../../output/error-output.ts';
 import { counted } from '../../output/terminal-text.ts';
 import { requirePerson } from '../../person-only.ts';
@@ -15,12 +15,12 @@ export interface ConsoleOptions extends CommonOptions {
 export async function consoleLink(options: ConsoleOptions): Promise<void> {
   const config = await configFrom(options);
   requirePerson(config.dataDir, 'signing in to the console');
-  const link = `${addressOf(config)}/sign-in#${await sessionsIn(config).createCode()}`;
+  const link = `${addressOf(config)}/sign-in#${await withSessions(config, (sessions) => sessions.createCode())}`;
   process.stdout.write(options.json ? `${JSON.stringify({ object: 'console_link', link })}\n` : `${link}\n`);
 }
 
 export async function listSessions(options: ConsoleOptions): Promise<void> {
-  const sessions = await sessionsIn(await configFrom(options)).list();
+  const sessions = await withSessions(await configFrom(options), (all) => all.list());
   for (const session of sessions) {
     const { id, actor, how, created_at, expires_at } = session;
     process.stdout.write(
@@ -33,16 +33,18 @@ export async function listSessions(options: ConsoleOptions): Promise<void> {
 }
 
 export async function signOut(id: string | undefined, options: ConsoleOptions): Promise<void> {
-  const ended = await sessionsIn(await configFrom(options)).end(id);
+  const ended = await withSessions(await configFrom(options), (sessions) => sessions.end(id));
   if (id !== undefined && ended === 0) {
     throw trouble('not_found', `there is no session ${id}`, '"tollbridge console sessions" shows them');
   }
   process.stdout.write(options.json ? `${JSON.stringify({ ended })}\n` : `ended ${counted(ended, 'session')}\n`);
 }
 
-function sessionsIn({ dataDir }: Config) {
-  const keys = openApiKeys(dataDir, systemClock);
-  return openConsoleSessions({ dataDir, clock: systemClock, keyActor: keys.activeActor });
+function withSessions<T>(config: Config, use: (sessions: ConsoleSessions) => Promise<T>): Promise<T> {
+  return withInstallation(config, ({ files }) => {
+    const keys = openApiKeys(files, systemClock);
+    return use(openConsoleSessions({ files, clock: systemClock, keyActor: keys.activeActor }));
+  });
 }
 
 function addressOf({ publicUrl, host, port, tls }: Config): string {

@@ -1,10 +1,11 @@
 /** `tollbridge keys create|list|revoke`: API keys. A key is shown when it is made and never again. */
-import { type ApiKey, openApiKeys } from '../../../auth/api-keys.ts';
+import { type ApiKey, type ApiKeys, type NewApiKey, openApiKeys } from '../../../auth/api-keys.ts';
 import { DOORS, PRESETS, type Preset } from '../../../auth/presets.ts';
 import { later, systemClock } from '../../../core/clock.ts';
 import { Fault } from '../../../model/faults.ts';
 import { durationMs } from '../../../model/values/duration.ts';
-import { type CommonOptions, configFrom } from '../../context.ts';
+import type { Config } from '../../../runtime/config/config.ts';
+import { type CommonOptions, configFrom, withInstallation } from '../../context.ts';
 import { requirePerson } from '../../person-only.ts';
 
 export interface KeyOptions extends CommonOptions {
@@ -26,8 +27,8 @@ const KINDS = ['person', 'service', 'agent'] as const;
 const SCOPE = /^(\*|[a-z_]+:(read|write|\*)|approvals:own)$/;
 
 export async function createKey(name: string, options: NewKeyOptions): Promise<void> {
-  const { dataDir } = await configFrom(options);
-  requirePerson(dataDir, 'making a key');
+  const config = await configFrom(options);
+  requirePerson(config.dataDir, 'making a key');
   const preset = presetOf(options.for);
   const { actor = name, kind = preset?.kind ?? 'service', tenant, workspace, expires } = options;
   const scope = [...new Set([...(preset?.scopes ?? []), ...(options.scope ?? [])])];
@@ -42,7 +43,7 @@ export async function createKey(name: string, options: NewKeyOptions): Promise<v
   if (shut) throw new Fault('invalid_request', `${shut} is not a door; there are: ${DOORS.join(', ')}`);
   const odd = scope.find((word) => !SCOPE.test(word));
   if (odd) throw new Fault('invalid_request', `${odd} is not a scope; write <resources>:<read|write|*>, or *`);
-  const { key, record } = await openApiKeys(dataDir, systemClock).create({
+  const wanted: NewApiKey = {
     name,
     actor: {
       id: actor,
@@ -55,7 +56,8 @@ export async function createKey(name: string, options: NewKeyOptions): Promise<v
     },
     ...(options.for && { preset: options.for }),
     ...(expires && { expires_at: expiryOf(expires) }),
-  });
+  };
+  const { key, record } = await withKeys(config, (keys) => keys.create(wanted));
   if (options.json) process.stdout.write(`${JSON.stringify({ key, ...record })}\n`);
   else
     process.stdout.write(
@@ -64,18 +66,20 @@ export async function createKey(name: string, options: NewKeyOptions): Promise<v
 }
 
 export async function listKeys(options: KeyOptions): Promise<void> {
-  const { dataDir } = await configFrom(options);
-  const keys = await openApiKeys(dataDir, systemClock).list();
+  const keys = await withKeys(await configFrom(options), (each) => each.list());
   for (const key of keys) process.stdout.write(options.json ? `${JSON.stringify(key)}\n` : line(key));
   if (keys.length === 0 && !options.json) process.stdout.write('There are no API keys.\n');
 }
 
 export async function revokeKey(id: string, options: KeyOptions): Promise<void> {
-  const { dataDir } = await configFrom(options);
-  requirePerson(dataDir, 'revoking a key');
-  const revoked = await openApiKeys(dataDir, systemClock).revoke(id);
+  const config = await configFrom(options);
+  requirePerson(config.dataDir, 'revoking a key');
+  const revoked = await withKeys(config, (keys) => keys.revoke(id));
   process.stdout.write(options.json ? `${JSON.stringify(revoked)}\n` : `Revoked: ${id} (${revoked.name})\n`);
 }
+
+const withKeys = <T>(config: Config, use: (keys: ApiKeys) => Promise<T>): Promise<T> =>
+  withInstallation(config, ({ files }) => use(openApiKeys(files, systemClock)));
 
 function presetOf(name: string | undefined): Preset | undefined {
   if (name === undefined) return undefined;

@@ -1,12 +1,18 @@
 /** `tollbridge keys rotate`: a new key for receipts. Receipts signed with the old one can still be verified. */
-import { join } from 'node:path';
-import { createIds, systemClock } from '../../../core/clock.ts';
+import { createIds } from '../../../core/clock.ts';
 import { createLog } from '../../../core/events/log.ts';
 import { createRedactor } from '../../../core/redaction/redact.ts';
 import type { EventDraft } from '../../../model/events.ts';
 import type { Store } from '../../../ports/index.ts';
-import { openKeyring } from '../../../receipt/seal/keys.ts';
-import { type CommonOptions, configFrom, hasLog, localActor, lookInto, requireUsable } from '../../context.ts';
+import {
+  type CommonOptions,
+  configFrom,
+  hasLog,
+  localActor,
+  lookInto,
+  requireUsable,
+  withInstallation,
+} from '../../context.ts';
 import { requirePerson } from '../../person-only.ts';
 
 export async function rotateKey(options: CommonOptions & { readonly json?: boolean }): Promise<void> {
@@ -14,14 +20,16 @@ export async function rotateKey(options: CommonOptions & { readonly json?: boole
   const { dataDir } = config;
   requirePerson(dataDir, 'changing the signing key');
   await requireUsable(dataDir);
-  const keyring = await openKeyring({ dir: join(dataDir, 'keys'), now: () => systemClock.now() });
-  const retired = keyring.signer().keyId;
-  await keyring.rotate();
-  const current = keyring.signer().keyId;
+  const { retired, current, jwks } = await withInstallation(config, async (installation) => {
+    const keyring = await installation.keyring();
+    const retired = keyring.signer().keyId;
+    await keyring.rotate();
+    return { retired, current: keyring.signer().keyId, jwks: keyring.jwks() };
+  });
   if (await hasLog(config)) await lookInto(options, ({ store }) => note(store, retired, current));
   process.stdout.write(
     options.json
-      ? `${JSON.stringify({ retired, current, keys: keyring.jwks().keys })}\n`
+      ? `${JSON.stringify({ retired, current, keys: jwks.keys })}\n`
       : `Receipts are signed with ${current} from now on.\n${retired} is retired; what it signed can still be checked.\n`,
   );
 }

@@ -4,14 +4,14 @@ import { environmentInFront } from '../../child-environment.ts';
 import { type CommonOptions, quietConfigFrom } from '../../context.ts';
 import { lookAtChild } from '../../doctor/child.ts';
 import { lookAtClock, lookAtKeyFiles, lookAtLog } from '../../doctor/data.ts';
-import type { Finding } from '../../doctor/finding.ts';
+import { type Finding, findingLine } from '../../doctor/finding.ts';
 import { lookAtConfig, lookAtNode, lookAtPrograms, lookAtProjectFile, lookAtRules } from '../../doctor/here.ts';
 import { lookAtPeers } from '../../doctor/peers.ts';
 import { lookAtPort } from '../../doctor/port.ts';
 import { lookAtTls } from '../../doctor/tls.ts';
 import { lookAtToolServers } from '../../doctor/tool-servers.ts';
 import { EXIT } from '../../output/exit-codes.ts';
-import { counted, terminalText } from '../../output/terminal-text.ts';
+import { counted } from '../../output/terminal-text.ts';
 import { portOf } from '../../port.ts';
 
 export interface DoctorOptions extends CommonOptions {
@@ -25,7 +25,7 @@ export async function doctor(command: readonly string[], options: DoctorOptions)
   const report = async (look: () => Promise<readonly Finding[]> | readonly Finding[]) => {
     for (const finding of await look()) {
       findings.push(finding);
-      process.stdout.write(options.json ? `${JSON.stringify(finding)}\n` : line(finding));
+      process.stdout.write(options.json ? `${JSON.stringify(finding)}\n` : findingLine(finding));
     }
   };
   await report(() => lookAtNode(process.versions.node));
@@ -41,7 +41,7 @@ export async function doctor(command: readonly string[], options: DoctorOptions)
   await report(() => lookAtPort(effective.host, port ?? effective.port, effective.tls !== undefined));
   await report(() => lookAtTls(effective));
   await report(() => lookAtLog(effective));
-  await report(() => lookAtKeyFiles(effective.dataDir));
+  await report(() => lookAtKeyFiles(effective));
   await report(() => lookAtClock(effective));
   if (command.length > 0) await report(() => lookAtChild(command, undefined, environmentInFront(effective.vaults)));
   const wrong = findings.filter(({ state }) => state === 'bad').length;
@@ -49,10 +49,4 @@ export async function doctor(command: readonly string[], options: DoctorOptions)
     process.stdout.write(wrong === 0 ? 'All is well.\n' : `${counted(wrong, 'thing')} to mend.\n`);
   }
   return wrong === 0 ? EXIT.done : EXIT.no;
-}
-
-const MARKS = { ok: 'ok  ', warn: 'note', bad: 'BAD ' } as const;
-
-function line({ check, state, says, fix }: Finding): string {
-  return `${MARKS[state]}  ${check.padEnd(9)}  ${terminalText(says)}\n${fix ? `${' '.repeat(17)}fix: ${terminalText(fix)}\n` : ''}`;
 }

@@ -2,9 +2,7 @@
  * `tollbridge export`: writes receipts, keys, a signed head and events to a directory, for verification or archiving
  * elsewhere.
  */
-import { join } from 'node:path';
 import type { Stream } from '../../../model/events.ts';
-import { openKeyring } from '../../../receipt/seal/keys.ts';
 import { type CommonOptions, lookInto, requireUsable } from '../../context.ts';
 import { findTask } from '../../find.ts';
 import { counted } from '../../output/terminal-text.ts';
@@ -19,11 +17,10 @@ export interface ExportOptions extends CommonOptions {
 }
 
 export async function exportAll(dir: string, options: ExportOptions): Promise<void> {
-  await lookInto(options, async ({ store, config }) => {
+  await lookInto(options, async ({ store, keyring }) => {
     const now = () => new Date().toISOString();
     const stream: Stream = options.task ? { of: 'task', id: (await findTask(store, options.task)).id } : { of: 'all' };
     await requireUsable(dir, 'the directory', '');
-    const keyring = await openKeyring({ dir: join(config.dataDir, 'keys'), now });
     const source = { store, keys: keyring.jwks(), signer: keyring.signer(), now: now() };
     const moment = await oneMoment(store);
     const receipts = await writeReceipts(dir, source, { moment, ...(options.cbor && { cbor: true }) });

@@ -32,7 +32,7 @@ export async function verifyInLog(what: string, options: VerifyOptions): Promise
     );
   }
   return await lookInto(options, (openLog) =>
-    what === 'all' ? everything(openLog, options) : oneOf(openLog, what, options),
+    what === 'all' ? verifyAll(openLog.store, openLog.keys, options) : oneOf(openLog, what, options),
   );
 }
 
@@ -74,7 +74,12 @@ async function storedFor(store: Store, id: string): Promise<StoredReceipt> {
   );
 }
 
-async function everything({ store, keys }: OpenLog, { trust, witness }: VerifyOptions): Promise<Verified> {
+/** Every receipt, event, index and row of a log. */
+export async function verifyAll(
+  store: Store,
+  keys: Jwks,
+  { trust, witness }: Pick<VerifyOptions, 'trust' | 'witness'> = {},
+): Promise<Verified> {
   const { size } = await store.tree();
   const head = await lastReceiptHead(store);
   const covering = createCovering();

@@ -1,12 +1,11 @@
 /**
  * `tollbridge witness`: heads of the log kept elsewhere, so that a log that was rolled back or replaced is detected.
  */
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { eventId } from '../../../model/events.ts';
 import { growLogTree } from '../../../receipt/merkle/log-tree.ts';
 import { rootOf } from '../../../receipt/merkle/merkle.ts';
 import { lastLogHead } from '../../../receipt/seal/checkpoints.ts';
-import { openKeyring } from '../../../receipt/seal/keys.ts';
 import { logHeadHash, signLogHead } from '../../../receipt/seal/log-head.ts';
 import { sendHead } from '../../../witness/send.ts';
 import { type CommonOptions, lookInto } from '../../context.ts';
@@ -24,9 +23,8 @@ export interface WitnessOptions extends CommonOptions {
  * it.
  */
 export async function witnessRun(to: string, options: WitnessOptions): Promise<number> {
-  return await lookInto(options, async ({ store, config }) => {
+  return await lookInto(options, async ({ store, keyring }) => {
     const now = () => new Date().toISOString();
-    const keyring = await openKeyring({ dir: join(config.dataDir, 'keys'), now });
     const { state } = await growLogTree(store);
     const { first, size, frontier } = state;
     if (first === undefined) throw trouble('not_found', 'the log is empty', 'there is nothing to witness yet');

@@ -6,11 +6,13 @@ import { openApiKeys } from '../../../auth/api-keys.ts';
 import { systemClock } from '../../../core/clock.ts';
 import type { Config } from '../../../runtime/config/config.ts';
 import { isLoopback } from '../../../transport/http/origin.ts';
+import { withInstallation } from '../../context.ts';
 import { trouble } from '../../output/error-output.ts';
 
-export async function refuseExpiredKeys({ host, dataDir, oauth }: Config): Promise<void> {
+export async function refuseExpiredKeys(config: Config): Promise<void> {
+  const { host, oauth } = config;
   if (isLoopback(host) || oauth) return;
-  const keys = await openApiKeys(dataDir, systemClock).list();
+  const keys = await withInstallation(config, ({ files }) => openApiKeys(files, systemClock).list());
   const expired = keys.filter(({ state }) => state === 'expired');
   if (expired.length === 0 || keys.some(({ state }) => state === 'active')) return;
   const which = expired.map(({ id, name, expires_at }) => `${id} (${name}) at ${expires_at}`).join(', ');

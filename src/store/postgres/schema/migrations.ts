@@ -4,15 +4,19 @@
  * major version, and needs all of them stopped.
  */
 import { Fault } from '../../../model/faults.ts';
+import { holdsLog, incompleteCopy } from '../../engine/copy/refused.ts';
 import type { Connection } from '../connection/connections.ts';
 import { sqlState } from '../errors.ts';
 import { lockKey } from '../location.ts';
 import { FUNCTIONS } from './functions.ts';
+import { PRIVATE } from './private.ts';
 import { TABLES } from './tables.ts';
 
 export const MAJOR = 1;
+/** The major version until all rows of a copied log are there: no version takes the schema for a log before. */
+export const COPYING = 0;
 /** The step at index 0 makes minor version 1. A step that has shipped is never edited. */
-export const STEPS: readonly string[] = [`${TABLES}${FUNCTIONS}`];
+export const STEPS: readonly string[] = [`${TABLES}${FUNCTIONS}`, PRIVATE];
 /** Events of one partition: dropped together when all of them are pruned. */
 export const PARTITION = 1_048_576;
 
@@ -95,6 +99,8 @@ async function versionNow(connection: Connection, schema: string): Promise<Versi
 function isCurrent(version: Version | undefined, steps: readonly string[], major: number, name: string): boolean {
   if (!version) return false;
   if (version.major === major) return version.minor >= steps.length;
+  if (version.major === COPYING) throw incompleteCopy(name);
+  if (major === COPYING) throw holdsLog(name);
   const which = version.major > major ? 'newer' : 'older';
   throw new Fault(
     'unsupported_version',

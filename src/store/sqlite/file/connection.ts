@@ -13,7 +13,7 @@ import { Fault } from '../../../model/faults.ts';
 import { withLockTimeout } from '../../engine/wait.ts';
 import { damaged, environmentFault, isBusy } from './errors.ts';
 import { type Generation, generationAt, openGeneration } from './generation.ts';
-import { migrate } from './migrations.ts';
+import { APPLICATION_ID, INCOMPLETE_COPY, MIGRATIONS, migrate } from './migrations.ts';
 
 export type Value = string | number | null | Uint8Array;
 export interface Statement {
@@ -57,6 +57,8 @@ export interface ConnectionOptions {
   readonly path: string;
   readonly lockTimeoutMs: number;
   readonly maxBytes?: number;
+  /** The file is a copy that is not complete yet, or becomes one; otherwise such a file is refused. */
+  readonly incomplete?: boolean;
   /** From the connection of the thread that opened the file first. */
   readonly counterFd?: number;
   /** The write-ahead log is copied into the file only by `checkpoint()`, not inside a commit. */
@@ -114,7 +116,7 @@ function chmodOwn(path: string): void {
   }
 }
 
-function connect({ path, maxBytes, counterFd, checkpointsOnDemand }: ConnectionOptions): Connection {
+function connect({ path, maxBytes, counterFd, checkpointsOnDemand, incomplete }: ConnectionOptions): Connection {
   const db = new Database(path, { timeout: BLOCK_MS });
   const home = statSync(path);
   const prepared = new Map<string, Statement>();
@@ -205,7 +207,7 @@ function connect({ path, maxBytes, counterFd, checkpointsOnDemand }: ConnectionO
   };
   try {
     configure(connection, checkpointsOnDemand ? 0 : CHECKPOINT_PAGES);
-    migrate(connection);
+    migrate(connection, MIGRATIONS, incomplete ? INCOMPLETE_COPY : APPLICATION_ID);
     counter = counterFd === undefined ? openGeneration(path) : generationAt(counterFd);
     generation = counter.look();
     if (maxBytes !== undefined) limit(connection, maxBytes);
@@ -254,4 +256,17 @@ function limit(connection: Connection, bytes: number): void {
   const pages = Math.floor(bytes / (connection.pragma('page_size') as number));
   // SQLite never lowers the limit below the number of pages already in use.
   connection.pragma(`max_page_count = ${pages}`);
+}
+
+/** Read without bringing the file up to date. */
+export async function schemaOfFile(path: string): Promise<{ found: string; newest: string }> {
+  const file = new Database(path, { readonly: true });
+  try {
+    const [[found]] = file.prepare('PRAGMA user_version').raw().all() as [[number]];
+    return { found: String(found), newest: String(MIGRATIONS.length) };
+  } catch (thrown) {
+    throw environmentFault(thrown, path) ?? thrown;
+  } finally {
+    file.close();
+  }
 }

@@ -3,11 +3,14 @@
  * file written by a newer version, and a file that is not ours.
  */
 import { Fault } from '../../../model/faults.ts';
+import { holdsLog, incompleteCopy } from '../../engine/copy/refused.ts';
 import type { Connection } from './connection.ts';
 import { damaged } from './errors.ts';
 
 /** ASCII `toll`, so that another program's database is never taken for ours. */
 export const APPLICATION_ID = 0x746f6c6c;
+/** ASCII `tolc`, until all rows of a copied log are there: no version takes the file for a log before. */
+export const INCOMPLETE_COPY = 0x746f6c63;
 
 /** The step at index 0 makes version 1. */
 export const MIGRATIONS: readonly string[] = [
@@ -182,16 +185,20 @@ export const MIGRATIONS: readonly string[] = [
 ];
 
 /** Brings the file to the newest schema, each step in its own transaction. Several processes may try at once. */
-export function migrate(connection: Connection, migrations: readonly string[] = MIGRATIONS): void {
+export function migrate(
+  connection: Connection,
+  migrations: readonly string[] = MIGRATIONS,
+  application = APPLICATION_ID,
+): void {
   // A file that is up to date is opened without taking the write lock, so a busy writer blocks no other process from opening it.
-  while (look(connection, migrations.length) < migrations.length) {
+  while (look(connection, migrations.length, application) < migrations.length) {
     connection.begin();
     try {
-      const version = versionOf(connection, migrations.length);
+      const version = versionOf(connection, migrations.length, application);
       const step = migrations[version];
       if (step !== undefined) {
         connection.exec(step);
-        connection.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${version + 1}`);
+        connection.exec(`PRAGMA application_id = ${application}; PRAGMA user_version = ${version + 1}`);
       }
       connection.commit();
     } catch (thrown) {
@@ -202,17 +209,17 @@ export function migrate(connection: Connection, migrations: readonly string[] = 
 }
 
 /** In one transaction: another process may be creating the file at this moment. */
-function look(connection: Connection, newest: number): number {
+function look(connection: Connection, newest: number, wanted: number): number {
   connection.exec('BEGIN');
   try {
-    return versionOf(connection, newest);
+    return versionOf(connection, newest, wanted);
   } finally {
     connection.rollback();
   }
 }
 
 /** Returns the file's version after checking that the file is ours and not newer than this program. */
-function versionOf(connection: Connection, newest: number): number {
+function versionOf(connection: Connection, newest: number, wanted: number): number {
   const version = connection.pragma('user_version') as number;
   if (version > newest) {
     throw new Fault(
@@ -223,7 +230,9 @@ function versionOf(connection: Connection, newest: number): number {
   const application = connection.pragma('application_id') as number;
   const tables = connection.prepare('SELECT count(*) FROM sqlite_schema').get() as [number];
   const blank = version === 0 && application === 0 && tables[0] === 0;
-  if (!blank && application !== APPLICATION_ID) {
+  if (!blank && application === INCOMPLETE_COPY && wanted !== INCOMPLETE_COPY) throw incompleteCopy(connection.path);
+  if (!blank && application === APPLICATION_ID && wanted !== APPLICATION_ID) throw holdsLog(connection.path);
+  if (!blank && application !== wanted) {
     throw damaged(connection.path, undefined, "is another program's database");
   }
   return version;

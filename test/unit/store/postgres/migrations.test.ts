@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createConnections } from '../../../../src/store/postgres/connection/connections.ts';
 import { targetOf } from '../../../../src/store/postgres/location.ts';
-import { migrate, versionOf } from '../../../../src/store/postgres/schema/migrations.ts';
+import { migrate, STEPS, versionOf } from '../../../../src/store/postgres/schema/migrations.ts';
 import { append, note, postgresHome } from './home.ts';
 
 const home = postgresHome();
@@ -36,12 +36,15 @@ test('a gateway that knows fewer steps goes on beside one that made more', async
   const location = home.database.location();
   const old = await home.open(location);
   await append(old, note('task_a'));
-  const next = ['', 'ALTER TABLE $S.meta ADD COLUMN later TEXT; CREATE TABLE $S.later (id INT)'];
-  expect(await migrated(location, { steps: next }, (version) => version)).toEqual({ major: 1, minor: 2 });
+  const next = [...STEPS.map(() => ''), 'ALTER TABLE $S.meta ADD COLUMN later TEXT; CREATE TABLE $S.later (id INT)'];
+  expect(await migrated(location, { steps: next }, (version) => version)).toEqual({
+    major: 1,
+    minor: STEPS.length + 1,
+  });
   expect((await append(old, note('task_a'))).events[0]).toMatchObject({ sequence: 2 });
   const started = await home.open(location);
   expect((await append(started, note('task_a'))).events[0]).toMatchObject({ sequence: 3 });
-  expect(await migrated(location, undefined, (version) => version)).toEqual({ major: 1, minor: 2 });
+  expect(await migrated(location, undefined, (version) => version)).toEqual({ major: 1, minor: STEPS.length + 1 });
 });
 
 test('another major version is refused, and says which', async () => {
@@ -59,9 +62,9 @@ test('another major version is refused, and says which', async () => {
 test('a step that fails leaves the schema as it was', async () => {
   const location = home.database.location();
   await home.open(location);
-  const broken = ['', 'CREATE TABLE $S.half (id INT); SELECT nonsense'];
+  const broken = [...STEPS.map(() => ''), 'CREATE TABLE $S.half (id INT); SELECT nonsense'];
   await expect(migrated(location, { steps: broken }, () => 0)).rejects.toThrow('nonsense');
-  expect(await migrated(location, undefined, (version) => version)).toEqual({ major: 1, minor: 1 });
+  expect(await migrated(location, undefined, (version) => version)).toEqual({ major: 1, minor: STEPS.length });
   expect(await home.database.query(`SELECT to_regclass('${location.schema}.half')`)).toEqual([[null]]);
 });
 
