@@ -67,8 +67,9 @@ function described(ask: AskRecord, answerable?: false): JsonObject {
     const shown = { ...about, action: Object.fromEntries(known) as JsonObject, shown: whole ? 'whole' : 'in_part' };
     return answerable === false ? { ...shown, answerable } : { ...shown, answer: { askId: ask.id, approved: whole } };
   }
+  // An empty text, because an SDK for Java cannot read a member that is null.
   const wanted = { ...about, ...(ask.schema && { schema: ask.schema as JsonObject }) };
-  return answerable === false ? { ...wanted, answerable } : { ...wanted, answer: { askId: ask.id, value: null } };
+  return answerable === false ? { ...wanted, answerable } : { ...wanted, answer: { askId: ask.id, value: '' } };
 }
 
 export function toWireAnswer(

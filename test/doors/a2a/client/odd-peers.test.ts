@@ -17,8 +17,8 @@ const status = (state: string) => ({ state, timestamp: '2026-01-01T00:00:00Z' })
 const WORKING = { id: 't1', contextId: 'c1', status: status('TASK_STATE_WORKING') };
 const event = (id: unknown, result: unknown) => `data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`;
 
-/** How work ends that this peer is given, and what was said of it. */
-async function given(url: string) {
+/** How work ends that this peer has, and what it said. */
+async function endOfWork(url: string) {
   const backend = a2aBackend('peer', { url, timeouts: SOON, secret: 'token' }, deps);
   const at = await openTestGateway({ agents: [backend] });
   const room = await at.room();
@@ -133,7 +133,7 @@ const WAYS: readonly (readonly [string, Answer, string])[] = [
 ];
 
 test.each(WAYS)('one that %s', async (_, answer, message) => {
-  const { state, code, message: why } = await given(await answering(answer));
+  const { state, code, message: why } = await endOfWork(await answering(answer));
   expect([state, code, why]).toEqual(['FAILED', 'upstream_unavailable', message]);
 });
 
@@ -146,7 +146,7 @@ test('one that dies in the middle of a line is asked again, and its answer is wh
     else if (call.method !== 'SendStreamingMessage') response.socket?.destroy();
     else after(() => response.write('data: {"jsonrpc":"2.0","res', () => response.socket?.destroy()))(response, call);
   });
-  const { state, said } = await given(url);
+  const { state, said } = await endOfWork(url);
   expect([state, JSON.parse(said)[0].parts]).toEqual([
     'COMPLETED',
     [{ type: 'text', text: 'the whole answer', visibility: 'public' }],
@@ -161,7 +161,7 @@ test.each([
   ['of 0.3, with skills that are none', (url: string) => ({ protocolVersion: '0.3.0', url, skills: [null] })],
 ])('a card that is %s is refused by name, and the card we show for it is ours', async (_, card) => {
   const { url } = await openRawPeer({}, card as (url: string) => object);
-  const { message, backend } = await given(url);
+  const { message, backend } = await endOfWork(url);
   expect(message).toBe('peer at HOST cannot be used: its card is not of the protocol');
   // It is asked more than once: what went wrong the first time is not remembered as the answer.
   for (let n = 0; n < 2; n += 1)
