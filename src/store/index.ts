@@ -85,11 +85,18 @@ export const createContent = (location: StoreLocation, state: CopyState = 'new')
 
 export const schemaOf = (location: StoreLocation): Promise<SchemaVersion> => kindOf(location).schema();
 
+/** Whether private files lie there, sealed under a secret. */
+export const hasPrivateFiles = async (location: PostgresLocation): Promise<boolean> =>
+  (await import('./postgres/index.ts')).hasPrivateFiles(location);
+
 /** Private files of the installation, in the database of its log. */
-export async function openDatabaseFiles(location: PostgresLocation): Promise<DatabaseFiles> {
+export async function openDatabaseFiles(
+  location: PostgresLocation,
+  { incomplete }: Pick<OpenOptions, 'incomplete'> = {},
+): Promise<DatabaseFiles> {
   if (!location.keys) throw new Error('the location names no secret for private files');
   const { openDatabaseFiles: open } = await import('./postgres/private/files.ts');
-  return await open(location, await location.keys());
+  return await open(location, await location.keys(), incomplete);
 }
 
 /** What an operator wants to know of a database before a gateway writes to it. */

@@ -69,7 +69,10 @@ async function moveInto(files: DatabaseFiles, own: PrivateFiles, ownActs: Return
     if (text === undefined) continue;
     await files.replace(file, (shared) => (shared === undefined ? text : joined(shared, text, at)));
     if (file === RECEIPT_KEYS) await moveActs(files, macKeyIn(text), ownActs);
-    await rename(own.nameOf(file), `${own.nameOf(file)}.moved`);
+    // Workers of one machine do this at the same time: one of them renames it.
+    await rename(own.nameOf(file), `${own.nameOf(file)}.moved`).catch((cause: NodeJS.ErrnoException) => {
+      if (cause.code !== 'ENOENT') throw cause;
+    });
   }
 }
 

@@ -20,7 +20,7 @@ import { createLogTree, createReceipts } from './reading/receipts.ts';
 import { createRows } from './reading/rows.ts';
 import { createStreams } from './reading/streams.ts';
 import { createWords } from './reading/words.ts';
-import { COPYING, MAJOR, migrate, STEPS, versionOf } from './schema/migrations.ts';
+import { COPYING, filledIn, MAJOR, migrate, STEPS, versionOf } from './schema/migrations.ts';
 import { createSweep } from './upkeep/sweep.ts';
 import { createUpkeep } from './upkeep/upkeep.ts';
 import { createWriter } from './writing/writer.ts';
@@ -45,6 +45,15 @@ export function hasPostgresLog(location: PostgresLocation): Promise<boolean> {
     } finally {
       connection.release();
     }
+  });
+}
+
+export function hasPrivateFiles(location: PostgresLocation): Promise<boolean> {
+  return connected(location, async (connections) => {
+    const schema = filledIn('$S', location.schema ?? SCHEMA);
+    const [there] = await connections.query('SELECT to_regclass($1) IS NOT NULL', [`${schema}.private_files`]);
+    if (there![0] !== true) return false;
+    return (await connections.query(`SELECT 1 FROM ${schema}.private_files LIMIT 1`)).length > 0;
   });
 }
 

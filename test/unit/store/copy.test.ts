@@ -9,9 +9,16 @@ import { storeCopy } from '../../../src/cli/commands/store/copy.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { projector } from '../../../src/core/events/projector.ts';
 import type { CoreEvent, EventDraft } from '../../../src/model/events.ts';
+import { openInstallation } from '../../../src/runtime/installation/installation.ts';
 import { type Cells, CONTENT } from '../../../src/store/engine/copy/content.ts';
 import { copyContent } from '../../../src/store/engine/copy/copy.ts';
-import { createContent, openContent, openStore, type StoreLocation } from '../../../src/store/index.ts';
+import {
+  createContent,
+  openContent,
+  openDatabaseFiles,
+  openStore,
+  type StoreLocation,
+} from '../../../src/store/index.ts';
 import { createDatabase, PASSWORD, type TestDatabase } from '../../support/postgres/server.ts';
 import { aDirectory, aLog, typed } from '../../support/process/cli.ts';
 
@@ -181,6 +188,46 @@ test('a row that does not arrive as it left is noticed', async () => {
       to.write(name, name === 'receipts' ? rows.map((row) => [...row.slice(0, -1), `${row.at(-1)} `]) : rows),
   };
   await expect(copyContent({ from, to: alters })).rejects.toThrow(/table receipts was copied and does not read back/);
+});
+
+test('keys that are sealed in a database go with its log, and never without the secret', async () => {
+  const { dir } = await aLog(['hello', 'send the plan to ana'], { approve: 'leave open', apart: true });
+  vi.stubEnv('TOLLBRIDGE_SECRET_seal', 's'.repeat(32));
+  vi.stubEnv('TOLLBRIDGE_SECRET_copy', PASSWORD);
+  const from = { ...inDatabase('sealed_from'), keys: async () => 's'.repeat(32) };
+  await typed(() => storeCopy(dir, database.url, { data: dir, toSecret: 'copy', toSchema: from.schema }));
+  // The keys of the directory move into the database with the first gateway there.
+  const installation = await openInstallation({ dataDir: dir, sharedFiles: () => openDatabaseFiles(from) });
+  const { keyId } = (await installation.keyring()).signer();
+  const asks = (await installation.pendingActs((await installation.keyring()).signer()).list()).length;
+  await installation.close();
+  expect(asks).toBe(1);
+
+  const empty = await aDirectory();
+  const named = { fromSecret: 'copy', fromSchema: from.schema, data: empty };
+  const refused = await typed(() => storeCopy(database.url, join(empty, 'log.db'), named));
+  expect(refused).toMatchObject({ code: 2 });
+  expect(refused.err).toContain('name that secret with --keys');
+
+  const toFile = await typed(() => storeCopy(database.url, join(empty, 'log.db'), { ...named, keys: 'seal' }));
+  expect(toFile).toMatchObject({ code: 0 });
+  const own = await openInstallation({ dataDir: empty });
+  const keyring = await own.keyring();
+  expect(keyring.signer().keyId).toBe(keyId);
+  expect(await own.pendingActs(keyring.signer()).list()).toHaveLength(1);
+  expect((await typed(() => storeCheck(undefined, { data: empty }))).code).toBe(0);
+
+  const there = { ...inDatabase('sealed_to'), keys: from.keys };
+  const more = { ...named, data: await aDirectory(), keys: 'seal', toSecret: 'copy', toSchema: there.schema };
+  expect(await typed(() => storeCopy(database.url, database.url, more))).toMatchObject({ code: 0 });
+  const copied = await openDatabaseFiles(there);
+  onTestFinished(copied.close);
+  expect(copied.list()).toContain('keys/receipt-keys.json');
+  expect(await copied.acts.list()).toHaveLength(1);
+  const checked = await typed(() =>
+    storeCheck(database.url, { data: more.data, secret: 'copy', schema: there.schema, keys: 'seal' }),
+  );
+  expect(checked).toMatchObject({ code: 0 });
 });
 
 test('a log that is being served is not copied, and neither is one that was changed', async () => {

@@ -16,6 +16,7 @@ import { keysOf, locate } from './locate.ts';
 export interface CheckOptions extends CommonOptions {
   readonly secret?: string;
   readonly schema?: string;
+  readonly keys?: string;
   readonly json?: boolean;
 }
 

@@ -1,53 +1,105 @@
 /** `tollbridge store copy`: the whole log into a new file or database, read back and verified before any gateway opens it. */
+import { join } from 'node:path';
+import { directoryFiles } from '../../../auth/private-file.ts';
 import { systemClock } from '../../../core/clock.ts';
 import { projector } from '../../../core/events/projector.ts';
 import type { Lease, Store } from '../../../ports/index.ts';
+import { RECEIPT_KEYS } from '../../../receipt/seal/key-file.ts';
+import type { Config } from '../../../runtime/config/config.ts';
+import type { TableName } from '../../../store/engine/copy/content.ts';
 import { copyContent } from '../../../store/engine/copy/copy.ts';
 import {
   createContent,
   hasLog,
+  hasPrivateFiles,
   isDatabase,
   openContent,
+  openDatabaseFiles,
   openStore,
   type StoreLocation,
   storeName,
 } from '../../../store/index.ts';
+import { fileActs } from '../../../store/pending-acts.ts';
 import { type CommonOptions, configFrom } from '../../context.ts';
 import { trouble } from '../../output/error-output.ts';
 import { createProgress, type Progress } from '../../output/progress.ts';
 import { counted } from '../../output/terminal-text.ts';
 import { requirePerson } from '../../person-only.ts';
 import { verifyAll } from '../proof/verify-log.ts';
-import { keysOf, locate } from './locate.ts';
+import { isPostgresUrl, keysOf, locate } from './locate.ts';
 
 export interface CopyOptions extends CommonOptions {
   readonly fromSecret?: string;
   readonly toSecret?: string;
   readonly fromSchema?: string;
   readonly toSchema?: string;
+  readonly keys?: string;
   readonly json?: boolean;
 }
 
 export async function storeCopy(from: string, to: string, options: CopyOptions): Promise<void> {
   const config = await configFrom(options);
   requirePerson(config.dataDir, 'copying the log');
-  const source = locate(from, { secret: options.fromSecret, schema: options.fromSchema }, config);
-  const target = locate(to, { secret: options.toSecret, schema: options.toSchema }, config);
+  const keysIn = (text: string) => (isPostgresUrl(text) ? options.keys : undefined);
+  const source = locate(from, { secret: options.fromSecret, schema: options.fromSchema, keys: keysIn(from) }, config);
+  const target = locate(to, { secret: options.toSecret, schema: options.toSchema, keys: keysIn(to) }, config);
   if (!(await hasLog(source)))
     throw trouble('not_found', `there is no log in ${storeName(source)}`, 'name the file, its directory, or a URL');
   if (storeName(source) === storeName(target))
     throw trouble('invalid_request', 'a log cannot be copied onto itself', 'name another file, database or schema');
   const keys = await keysOf(source, config);
+  await requireSecret(source);
   const held = await holdSource(source);
   try {
-    const { rows, tip } = await copied(source, target, held.store);
+    const { counts, tip } = await copied(source, target, held.store);
     await verified(target, keys, tip);
+    const where = await copyKeys(source, target, config);
     const finishing = await createContent(target, 'complete');
     await finishing.finish();
     await finishing.close();
-    said(options, { source, target, keys: keys.where, rows });
+    said(options, { source, target, keys: where ?? keys.where, counts });
   } finally {
     await held.close();
+  }
+}
+
+async function requireSecret(source: StoreLocation): Promise<void> {
+  if (!isDatabase(source) || source.keys || !(await hasPrivateFiles(source))) return;
+  throw trouble(
+    'invalid_request',
+    `keys lie in ${storeName(source)}, sealed under a secret`,
+    'name that secret with --keys: without the keys nobody could verify what the copy holds',
+  );
+}
+
+/** Keys that are sealed in the source go with it: into another database, or into the data directory. What is there already stays. */
+async function copyKeys(
+  source: StoreLocation,
+  target: StoreLocation,
+  { dataDir }: Config,
+): Promise<string | undefined> {
+  if (!isDatabase(source) || !source.keys) return undefined;
+  const from = await openDatabaseFiles(source);
+  try {
+    const directory = { ...directoryFiles(dataDir), acts: fileActs(join(dataDir, 'pending-acts')) };
+    const to = isDatabase(target)
+      ? await openDatabaseFiles({ ...target, keys: target.keys ?? source.keys }, { incomplete: true })
+      : directory;
+    try {
+      for (const file of from.list()) {
+        const text = await from.read(file);
+        if (text !== undefined) await to.replace(file, (there) => there ?? text);
+      }
+      for (const { askId } of await from.acts.list()) {
+        const sealed = await from.acts.read(askId);
+        if (sealed) await to.acts.keep(askId, sealed);
+      }
+      return to.nameOf(RECEIPT_KEYS);
+    } finally {
+      await to.close();
+    }
+  } finally {
+    await from.close();
   }
 }
 
@@ -98,7 +150,7 @@ async function copied(source: StoreLocation, target: StoreLocation, store: Store
           `${storeName(source)} was written to meanwhile: the copy is incomplete`,
           'stop all programs that use this log, and copy again',
         );
-      return { rows: Object.fromEntries(counts), tip };
+      return { counts, tip };
     } finally {
       await to.close();
     }
@@ -136,20 +188,22 @@ interface Done {
   readonly source: StoreLocation;
   readonly target: StoreLocation;
   readonly keys: string;
-  readonly rows: Readonly<Record<string, number>>;
+  readonly counts: ReadonlyMap<TableName, number>;
 }
 
-function said({ json }: CopyOptions, { source, target, keys, rows }: Done): void {
+function said({ json }: CopyOptions, { source, target, keys, counts }: Done): void {
   const [from, to] = [storeName(source), storeName(target)];
   if (json) {
-    process.stdout.write(`${JSON.stringify({ object: 'store_copy', from, to, rows, verified: true })}\n`);
+    process.stdout.write(
+      `${JSON.stringify({ object: 'store_copy', from, to, tables: Object.fromEntries(counts), verified: true })}\n`,
+    );
     return;
   }
-  const { events = 0, receipts = 0, blobs = 0 } = rows;
+  const count = (table: TableName) => counts.get(table) ?? 0;
   const section = isDatabase(target) ? `url: ${target.url}` : `path: ${target.path}`;
   process.stdout.write(
-    `Copied and verified: ${counted(events, 'event')}, ${counted(receipts, 'receipt')}, ${counted(blobs, 'file')}\n` +
+    `Copied and verified: ${counted(count('events'), 'event')}, ${counted(count('receipts'), 'receipt')}, ${counted(count('blobs'), 'file')}\n` +
       `  from ${from}\n  to   ${to}\nThe source is as it was. To use the copy, write into the configuration:\n` +
-      `  store: { ${section} }\nKeys and open questions stay where they are: ${keys}.\n`,
+      `  store: { ${section} }\nKeys and open questions: ${keys}.\n`,
   );
 }

@@ -17,12 +17,16 @@ export function addStore(program: Command): void {
     .option('--to-secret <name>', 'name of the secret with the password of <to> (default: store.secret for store.url)')
     .option('--from-schema <name>', 'schema of the tables in <from> (default: tollbridge)')
     .option('--to-schema <name>', 'schema of the tables in <to> (default: tollbridge)')
+    .option(
+      '--keys <name>',
+      'name of the secret that keys are sealed under in a database (default: store.keys for store.url)',
+    )
     .option('--json', 'one JSON object')
     .addHelpText(
       'after',
       folded(`Everything that is in a log is copied: events, rows, receipts and trees, files, idempotency records. Stop the gateways first; <from> is
 only read. Until the copy is verified no gateway opens it, and copying again begins anew. Keys and open questions stay in the data
-directory (--data), whose keys the receipts are verified with. See docs/postgres.md.
+directory (--data); those that lie in <from>, sealed, are copied too, to a database or to that directory. See docs/postgres.md.
 
   tollbridge store copy ~/.tollbridge postgres://tollbridge@db.example/tollbridge --to-secret store_password`),
     )
@@ -35,6 +39,7 @@ directory (--data), whose keys the receipts are verified with. See docs/postgres
     .argument('[which]', 'a file, a data directory, or a URL (default: the configured log)')
     .option('--secret <name>', 'name of the secret with the password (default: store.secret for store.url)')
     .option('--schema <name>', 'schema of the tables (default: tollbridge)')
+    .option('--keys <name>', 'name of the secret that keys are sealed under there (default: store.keys for store.url)')
     .option('--json', 'one JSON object per finding')
     .addHelpText(
       'after',

@@ -10,12 +10,14 @@ import type { Connection, Connections, Rows } from '../connection/connections.ts
 import { createConnections } from '../connection/connections.ts';
 import { environmentFault, isConnectionLoss } from '../errors.ts';
 import { lockKey, nameOf, type PostgresLocation, SCHEMA, targetOf } from '../location.ts';
-import { filledIn, migrate } from '../schema/migrations.ts';
+import { COPYING, filledIn, MAJOR, migrate } from '../schema/migrations.ts';
 import { createActRows } from './acts.ts';
 import { createSeal } from './seal.ts';
 
 export interface DatabaseFiles extends PrivateFiles {
   readonly acts: ActRows;
+  /** The files there are, as last known. */
+  list(): readonly string[];
 }
 
 const LOOK_MS = 250;
@@ -29,7 +31,12 @@ const STATEMENT_MS = 10_000;
 /** Work under a name holds a transaction open. */
 const ALONE_MS = 120_000;
 
-export async function openDatabaseFiles(location: PostgresLocation, secret: string): Promise<DatabaseFiles> {
+/** `incomplete`: the log beside them is a copy that is not complete yet. */
+export async function openDatabaseFiles(
+  location: PostgresLocation,
+  secret: string,
+  incomplete = false,
+): Promise<DatabaseFiles> {
   const seal = createSeal(secret);
   const schema = location.schema ?? SCHEMA;
   const name = nameOf(location);
@@ -176,6 +183,7 @@ export async function openDatabaseFiles(location: PostgresLocation, secret: stri
         }),
       ),
     lagMs: LAG_MS,
+    list: () => [...known.keys()],
     acts: createActRows(connections, schema, guarded),
     async close() {
       closed = true;
@@ -185,7 +193,7 @@ export async function openDatabaseFiles(location: PostgresLocation, secret: stri
     },
   };
   try {
-    await guarded(() => prepare(connections, schema, name));
+    await guarded(() => prepare(connections, schema, name, incomplete ? COPYING : MAJOR));
     await look();
     // A wrong secret is found at the start, and not with the first request.
     const [first] = known.keys();
@@ -200,11 +208,11 @@ export async function openDatabaseFiles(location: PostgresLocation, secret: stri
 
 type FileRow = Rows[number] & readonly [string, number, Uint8Array];
 
-async function prepare(connections: Connections, schema: string, name: string): Promise<void> {
+async function prepare(connections: Connections, schema: string, name: string, major: number): Promise<void> {
   const connection = await connections.take();
   let broken = true;
   try {
-    await migrate(connection, schema, name);
+    await migrate(connection, schema, name, { major });
     broken = false;
   } finally {
     connection.release(broken);

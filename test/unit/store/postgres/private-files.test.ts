@@ -209,8 +209,9 @@ test('gateways that had files of their own bring them along, once', async () => 
     { mode: 0o600 },
   );
   for (const { dir } of before) {
-    const installation = await openInstallation({ dataDir: dir, sharedFiles });
-    await installation.close();
+    // As workers of one machine do.
+    const workers = await Promise.all([1, 2, 3].map(() => openInstallation({ dataDir: dir, sharedFiles })));
+    for (const worker of workers) await worker.close();
     expect(await readdir(join(dir, 'auth'))).toEqual(['api-keys.json.moved']);
     expect(await readdir(join(dir, 'keys'))).toEqual(['receipt-keys.json.moved']);
   }
