@@ -9,11 +9,20 @@ export interface Started {
   /** The file of its log, where it has one. */
   readonly log?: string;
   readonly pid: number;
-  close(): void;
+  /** Resolves once it is gone: for those that remove what it uses. */
+  close(): Promise<void>;
 }
 
 export function started(child: ChildProcess, port: number): Started {
-  return { port, pid: child.pid as number, close: () => void child.kill() };
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  return {
+    port,
+    pid: child.pid as number,
+    close() {
+      child.kill();
+      return ended;
+    },
+  };
 }
 
 /** Started by Node, or by another one that is named. The first line it prints is its port, and its token and its log if it has them. */

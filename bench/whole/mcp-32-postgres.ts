@@ -72,7 +72,7 @@ export async function run(): Promise<readonly Measured[]> {
     ];
   } finally {
     load.close();
-    ours.close();
+    await ours.close();
     await client.end();
     await database.drop();
   }
