@@ -31,7 +31,7 @@ export function createAsking(approvals: Approvals): AskingPerson {
     };
     const asked = (askId: string) => {
       stopReport = reportWaiting(params, caller, running, askId);
-      stayed = caller.session?.onLeave(() => caller.giveUp?.()) ?? (() => {});
+      stayed = caller.waits?.() ?? (() => {});
       void approvals.ask(caller, askId, (requests) => running.input(requests));
     };
     try {

@@ -23,8 +23,11 @@ interface Asker {
   /** A list may be answered with what is known of the server: it is one of many at this address. */
   readonly mayBeKnown?: boolean;
   notify(notice: Notice): void;
-  /** Ends the request as if its client had canceled it. */
-  giveUp?(): void;
+  /**
+   * The request begins to wait for a person, until the returned function is called: it ends when its client is gone. Absent where a
+   * request and its client end together.
+   */
+  waits?(): () => void;
   /** Present only where a server can ask while a request is open; otherwise the client repeats the request with the answers. */
   readonly input?: Input;
 }

@@ -44,6 +44,10 @@ export interface LegacyClientSession extends SessionContext {
   readonly revision: string | undefined;
   /** The client has held no connection for a while. */
   leave(): void;
+  /** The client reads what is under way to its end, but can answer nothing and cancel nothing: no request waits for a person any more. */
+  unattended(): void;
+  /** A request begins to wait for a person, until the returned function is called. */
+  waits(giveUp: () => void): () => void;
   end(): void;
 }
 
@@ -143,10 +147,10 @@ export function createLegacyClientSession({
     const flight = new AbortController();
     flights.begin(frame.id, flight);
     try {
-      const caller = { ...callerOn(out, flight.signal, headers), giveUp: () => flight.abort() };
+      const caller = { ...callerOn(out, flight.signal, headers), waits: () => waits(() => flight.abort()) };
       const outcome = await handler.receive(frame, caller);
       if (frame.method === 'initialize' && 'result' in outcome) revision = asText(outcome.result.protocolVersion);
-      return flight.signal.aborted && !ended.signal.aborted ? undefined : outcome;
+      return flight.signal.aborted && !ended.signal.aborted && !alone ? undefined : outcome;
     } finally {
       flights.over(frame.id);
       // Open questions of this request are withdrawn. Aborting is costly even without listeners, so it is skipped without questions.
@@ -184,6 +188,20 @@ export function createLegacyClientSession({
   }
 
   const leaving = new Set<() => void>();
+  /** Requests that wait for a person, by what ends them. */
+  const waiting = new Set<() => void>();
+  let alone = false;
+
+  function waits(giveUp: () => void): () => void {
+    if (alone) queueMicrotask(giveUp);
+    waiting.add(giveUp);
+    return () => waiting.delete(giveUp);
+  }
+
+  function endWaiting(): void {
+    for (const giveUp of [...waiting]) giveUp();
+  }
+
   const context: SessionContext = {
     id,
     ended: ended.signal,
@@ -207,8 +225,14 @@ export function createLegacyClientSession({
     receive(frame, out, headers) {
       return isRequest(frame) ? request(frame, out, headers) : received(frame);
     },
+    waits,
     leave() {
+      endWaiting();
       for (const listener of [...leaving]) listener();
+    },
+    unattended() {
+      alone = true;
+      endWaiting();
     },
     end() {
       ended.abort();

@@ -39,7 +39,7 @@ const LIMITS = { depth: 100, values: 200_000 };
 
 /**
  * Resolves when the input has ended and no request is under way. They are aborted, except for those of a script that wrote its requests and
- * closed its input before it reads the answers.
+ * closed its input before it reads the answers; of these, the ones that wait for a person are ended with an answer that says so.
  */
 export async function serveStdio(
   { input, output }: { readonly input: Readable; readonly output: Writable },
@@ -61,6 +61,7 @@ export async function serveStdio(
   const talking = new Set<Promise<void>>();
   /** Without those that only their client ends. */
   const finishing = new Set<Promise<void>>();
+  let alone = false;
   let last: { readonly talk: Promise<void>; readonly at: number } | undefined;
   const unread = (why: string, id: Id | null) => send({ jsonrpc: '2.0', id, ...failed(CODES.parse, why) });
   const skipped = (why: string) => unread(why, null);
@@ -87,9 +88,10 @@ export async function serveStdio(
     const flight = new AbortController();
     flights.begin(frame.id, flight);
     try {
-      const outcome = await handler.receive(frame, callerOf(frame, anySignal([flight.signal, session.ended])));
+      const caller = callerOf(frame, anySignal([flight.signal, session.ended]));
+      const outcome = await handler.receive(frame, { ...caller, waits: () => session.waits(() => flight.abort()) });
       // A client that canceled a request expects no answer, except for the end of a subscription.
-      if (!flight.signal.aborted || frame.method === 'subscriptions/listen') {
+      if (!flight.signal.aborted || alone || frame.method === 'subscriptions/listen') {
         send({ jsonrpc: '2.0', id: frame.id, ...outcome });
       }
     } finally {
@@ -133,6 +135,8 @@ export async function serveStdio(
       }
     }
     if (input.readableEnded && last && finishing.has(last.talk) && performance.now() - last.at < SCRIPT_MS) {
+      alone = true;
+      session.unattended();
       const over = anySignal([AbortSignal.timeout(FINISH_MS), ...(signal ? [signal] : [])]);
       await unlessStopped(Promise.all(finishing), over).catch(() => {});
     }

@@ -104,6 +104,29 @@ test('requests whose client closes its input right after them are answered', asy
   await talk.serving;
 });
 
+test.each(['legacy', 'modern'] as const)(
+  'a %s call that waits for a person ends when nobody is left to answer it, and runs nothing',
+  async (era) => {
+    const rules = '- { id: ask, when: { kind: tool }, then: ask, say: a person decides }';
+    const ran: unknown[] = [];
+    const pay = {
+      call: async () => {
+        ran.push('pay');
+        return { content: [] };
+      },
+    };
+    const talk = await openServed({ tools: { pay }, rules });
+    if (era === 'legacy') await initialized(talk);
+    const _meta = era === 'modern' ? { _meta: ENVELOPE } : {};
+    talk.say({ id: 'c', method: 'tools/call', params: { name: 'pay', arguments: {}, ..._meta } });
+    talk.input.end();
+    const { result } = await talk.received(({ id }) => id === 'c');
+    expect(result).toMatchObject({ isError: true });
+    await talk.serving;
+    expect(ran).toEqual([]);
+  },
+);
+
 test('what is no frame is said to be none, and the line goes on', async () => {
   const talk = await openServed();
   talk.raw('hello\n{"jsonrpc":"2.0"}\n');
