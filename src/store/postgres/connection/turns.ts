@@ -92,6 +92,7 @@ export function createTurns(target: Target, versions: Versions, schema: string):
         if (taken.status === 'fulfilled') release();
         return undefined;
       }
+      // The types know `rowMode` of a query by itself only, not beside others in a list.
       const row = (state.value as unknown as pg.QueryArrayResult).rows[0] as StateRow;
       held = true;
       versions.seen(row[0], row[1]);
