@@ -55,7 +55,9 @@ export function createToolPolicy(bundles: readonly Bundle[], results: readonly R
   };
 }
 
-function isAbout({ tool = '', attributes }: Action, tools: readonly string[] | undefined): boolean {
+/** The result of a call that became a task names no tool: a rule about any tool may be about it. */
+function isAbout({ kind, tool, attributes }: Action, tools: readonly string[] | undefined): boolean {
+  if (tool === undefined) return kind === 'tool' || tools === undefined;
   const names = [tool, ...(typeof attributes?.own_name === 'string' ? [attributes.own_name] : [])];
   return tools?.some((glob) => names.some((name) => matchesGlob(glob, name))) ?? true;
 }
@@ -67,7 +69,8 @@ function applied(result: ToolResult, rule: ResultRule & { readonly pattern: RegE
   if (then === 'taint') return { ...result, taint: { server, what: action.tool ?? '' } };
   if (then === 'block') {
     const { output: _, ext: _ext, artifacts: _artifacts, ...rest } = result;
-    const error = `the call ran, and its result was withheld: ${say ?? 'it holds a text that is not passed on'}`;
+    const withheld = action.kind === 'tool' ? 'the call ran, and its result was withheld' : 'the answer was withheld';
+    const error = `${withheld}: ${say ?? 'it holds a text that is not passed on'}`;
     return { ...rest, status: 'error', output: null, error, code: 'result_withheld' };
   }
   const { error, ext } = result;

@@ -51,6 +51,7 @@ export type {
 
 export type {
   CallLimit,
+  InspectContent,
   PassedRequest,
   ReferenceOf,
   RequestContext,

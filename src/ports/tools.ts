@@ -38,8 +38,16 @@ export interface ToolBackend {
    * listed in any way. Absent: tools that are not listed are never called.
    */
   unlisted?(tool: string): UnlistedCall | undefined;
-  /** Forwards another request of its own protocol. Its answer, errors included, is returned as it is. */
-  pass?(request: PassedRequest, signal: AbortSignal, context?: RequestContext): Promise<JsonObject>;
+  /**
+   * Forwards another request of its own protocol. Its answer, errors included, is returned as it is, but for content and results of
+   * calls, which go through `inspect`.
+   */
+  pass?(
+    request: PassedRequest,
+    signal: AbortSignal,
+    context?: RequestContext,
+    inspect?: InspectContent,
+  ): Promise<JsonObject>;
   /** Whether that answer may hold untrusted content, so that the session that receives it is tainted first. */
   taints?(request: PassedRequest): boolean;
   /** Calls `listener` when one of the backend's lists may have changed, until the returned function is called. */
@@ -48,6 +56,12 @@ export interface ToolBackend {
   programs?(): ToolPrograms;
   close?(): Promise<void>;
 }
+
+/**
+ * Policy's look at content that is not the answer to a call: the same content, or what replaces it. Throws the reason where it is
+ * withheld. `call`: it is the result of a call that became a task.
+ */
+export type InspectContent = (content: JsonObject, of: 'call' | 'request') => Promise<JsonObject>;
 
 export type UnlistedCall = (args: JsonObject, signal: AbortSignal, context?: RequestContext) => Promise<ToolResult>;
 

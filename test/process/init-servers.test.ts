@@ -198,6 +198,43 @@ test('an address whose variables were changed by hand is not taken out', async (
   expect(await run('cursor', { undo: true })).toContain('web: left as it is, its variables were written by hand');
 });
 
+test.each([
+  ['another word for the transport', '{"type":"streamable-http","url":"https://x.example/mcp"}', '"streamable-http"'],
+  ['yet another', '{ "url": "https://x.example/mcp", "type": "streamableHttp" }', '"streamableHttp"'],
+  ['an address with escapes', '{"url":"https:\\/\\/x.example\\/mcp"}', '"https:\\/\\/x.example\\/mcp"'],
+  ['no headers', '{"headers":{}, "url":"https://x.example/mcp"}', '"headers":{}'],
+  ['headers first', '{"headers":{"A":"x"}, "url":"https://x.example/mcp", "type":"http"}', '"A=TOLLBRIDGE_HEADER_1"'],
+  ['arguments first', '{"args":["-y", "a"],"command":"npx"}', '"npx", "-y"'],
+  ['no arguments', '{"command":"npx","args":[ ]}', '"npx"'],
+  ['a command with escapes', '{"command":"\\u006epx","args":["\\u0061"]}', '"\\u006epx", "\\u0061"'],
+  [
+    'comments within',
+    '{\n // mine\n "command": "docker",\n "args": [\n "run", // here\n "x"\n ],\n}',
+    '"run", // here',
+  ],
+])('what is written is taken out byte for byte: %s', async (_, entry, kept) => {
+  const files = { '.cursor/mcp.json': `{ "mcpServers": { "s": ${entry} } }\n` };
+  const { all } = await aHome(files);
+  await run('cursor', { write: true });
+  expect((await all())['.cursor/mcp.json']).toMatch(/"command": ?"tollbridge"/);
+  expect((await all())['.cursor/mcp.json']).toContain(kept);
+  await run('cursor', { undo: true, write: true });
+  expect(await all()).toEqual(files);
+});
+
+test('a program of a similar name is not taken apart, and a header that is none stays with its server', async () => {
+  const files = {
+    '.cursor/mcp.json':
+      '{"mcpServers":{"a":{"command":"/opt/tollbridge-tools/x","args":["mcp","--","y"]},"b":{"url":"https://b.example","headers":{"A=B":"x"}}}}',
+  };
+  const { all } = await aHome(files);
+  expect(await run('cursor', { write: true })).toContain('b: left as it is, its headers have names that no header has');
+  expect(await run('cursor', { undo: true, write: true })).toContain(
+    'a: left as it is, its options were written by hand',
+  );
+  expect(await all()).toEqual(files);
+});
+
 test('headers come from variables, as secrets where they are long enough to be redacted; without a token the gateway signs in', () => {
   const env = { TOLLBRIDGE_HEADER_1: 'Bearer abcdef', TOLLBRIDGE_HEADER_2: 'blue' };
   const headerEnv = ['Authorization=TOLLBRIDGE_HEADER_1', 'X-Team=TOLLBRIDGE_HEADER_2'];
@@ -212,6 +249,8 @@ test('headers come from variables, as secrets where they are long enough to be r
     transport: 'sse',
     sign_in: {},
   });
+  for (const transport of ['streamable-http', 'streamableHttp'])
+    expect(addressedUpstream('https://a.example/mcp', { transport }).transport).toBe('streamable');
   for (const [options, said] of [
     [{ headerEnv: ['Authorization=HOME'] }, /takes HEADER=TOLLBRIDGE_HEADER_NAME/],
     [{ headerEnv: ['X=TOLLBRIDGE_HEADER_9'] }, /TOLLBRIDGE_HEADER_9 is not set/],

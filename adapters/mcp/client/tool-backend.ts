@@ -42,6 +42,7 @@ import {
   withMeta,
 } from '../translate.ts';
 import type { UpstreamAuthDeps } from './auth/auth.ts';
+import { asItIs, createContentLook } from './content-look.ts';
 import { createEras } from './eras.ts';
 import { createKnownLists } from './known-lists.ts';
 import { createLegacyPeers } from './legacy-peers.ts';
@@ -270,13 +271,14 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
       if (!isPlainName(tool) || catalog.hasListed(tool)) return undefined;
       return (args, signal, callContext) => call({ tool, arguments: args, effect: 'unknown' }, signal, callContext);
     },
-    async pass({ method, params }, signal, callContext) {
+    async pass({ method, params }, signal, callContext, inspect = asItIs) {
       const caller = isMcpRequestContext(callContext) ? callContext : backgroundContext();
       caller.began?.();
       const { trace } = caller;
+      const look = createContentLook(inspect, method);
       const traced =
         trace && transport.kind === 'http' ? { headers: { ...caller.headers, ...outgoingTrace(trace) } } : {};
-      const context: McpRequestContext = { ...caller, ...traced };
+      const context: McpRequestContext = { ...caller, ...traced, notify: look.notices(caller.notify) };
       try {
         // A tool call is an act and never a passthrough.
         if (methodRow(method)?.handling === 'act') throw new Fault('invalid_request', `${method} is not passed on`);
@@ -288,7 +290,8 @@ export function createUpstream(name: string, config: UpstreamConfig, deps: Upstr
         const ours = await context.tasks?.answer(method, asked);
         if (ours) return ours as JsonObject;
         const read = () => exchange(method, asked, context, signal);
-        return (await (context.mayBeKnown ? lists.answer(method, asked, context, read) : read())) as JsonObject;
+        const outcome = await (context.mayBeKnown ? lists.answer(method, asked, context, read) : read());
+        return (await look.answer(outcome)) as JsonObject;
       } catch (thrown) {
         return outcomeOf(thrown) as JsonObject;
       }

@@ -60,7 +60,8 @@ export function createOtherRequests(server: string, deps: OtherRequestsDeps): Ot
     if (!row) return await unknown(request, caller, running);
     const asked = await owners.about(method, params, caller);
     // Reads are recorded by session, because untrusted content taints the session that reads it.
-    const keptIn = row.reads && { keptIn: await callTasks.session(caller, server) };
+    const reads = row.reads || hearsResults(method, params);
+    const keptIn = reads && { keptIn: await callTasks.session(caller, server) };
     const tasks = method.startsWith('tasks/') && { tasks: records.context(caller) };
     const context = { ...contextFor(request, caller, running), ...keptIn, ...tasks };
     if (method === 'subscriptions/listen')
@@ -194,4 +195,9 @@ export function createOtherRequests(server: string, deps: OtherRequestsDeps): Ot
   }
 
   return { serve, pass, contextFor, close: () => changes.close() };
+}
+
+/** Notifications of a task carry its result. */
+function hearsResults(method: string, { notifications }: JsonObject): boolean {
+  return method === 'subscriptions/listen' && isObject(notifications) && Array.isArray(notifications.taskIds);
 }

@@ -16,7 +16,7 @@ import { asText } from '../../model/values/as-text.ts';
 import type { CommandList } from './editors.ts';
 import { withMember, withoutMember } from './jsonc-member.ts';
 import { withoutCommand } from './registry-agents.ts';
-import { asCommand, asRemote, remoteIn } from './remote-entry.ts';
+import { asCommand, asRemote, inline, remoteIn, textOf } from './remote-entry.ts';
 import {
   commandWords,
   goesThrough,
@@ -204,17 +204,19 @@ function reword(text: string, path: readonly string[], before: Words, [first = '
   const tree = treeOf(text);
   const command = findNodeAtLocation(tree, [...path, 'command']) as Node;
   const list = findNodeAtLocation(tree, [...path, 'args']);
-  const edits = [{ offset: command.offset, length: command.length, content: JSON.stringify(first) }];
+  const kept = list?.children ?? [];
+  const old = before.length - 1;
+  const moved = kept[old - args.length - 1];
+  const content = moved ? textOf(text, moved) : JSON.stringify(first);
+  const edits = [{ offset: command.offset, length: command.length, content }];
+  const added = inline(args.slice(0, args.length - old), args.length - old - 1, textOf(text, command));
   if (!list) {
-    edits.push({ offset: command.offset + command.length, length: 0, content: `, "args": ${inline(args)}` });
+    edits.push({ offset: command.offset + command.length, length: 0, content: `, "args": ${added}` });
     return applyEdits(text, edits);
   }
-  const kept = list.children ?? [];
-  const old = before.length - 1;
   if (args.length >= old) {
-    const added = args.slice(0, args.length - old);
     const start = kept[0]?.offset ?? list.offset + 1;
-    const content = added.map((word) => JSON.stringify(word)).join(', ') + (kept.length > 0 ? ', ' : '');
+    const content = added.slice(1, -1) + (kept.length > 0 ? ', ' : '');
     edits.push({ offset: start, length: 0, content });
     return applyEdits(text, edits);
   }
@@ -234,8 +236,6 @@ function reword(text: string, path: readonly string[], before: Words, [first = '
   edits.push({ offset: from, length: (stays?.offset ?? last.offset + last.length) - from, content: '' });
   return applyEdits(text, edits);
 }
-
-const inline = (words: Words) => `[${words.map((word) => JSON.stringify(word)).join(', ')}]`;
 
 function wordsOf(value: Node): Words | undefined {
   const command = findNodeAtLocation(value, ['command'])?.value as unknown;

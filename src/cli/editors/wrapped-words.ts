@@ -8,13 +8,16 @@ export type Words = readonly string[];
 /** A server at an address. The values of its headers are in variables, because arguments can be read by every process. */
 export interface RemoteServer {
   readonly url: string;
-  readonly sse: boolean;
+  /** As the client calls it, where that is not `http`. */
+  readonly transport: string | undefined;
   readonly headers: readonly string[];
 }
 export type Wrapped = { readonly command: Words } | { readonly remote: RemoteServer };
 
 /** Tollbridge by its name, or by the file it is started from when it is not installed. */
 const OURS = /tollbridge|[\\/]src[\\/]main\.[jt]s$/;
+/** The same, as it is written here. */
+const WRITTEN = /(^|[\\/])tollbridge$|[\\/](tollbridge|src[\\/]main)(\.[a-z0-9]+)?$/i;
 
 export const headerVariable = (at: number) => `TOLLBRIDGE_HEADER_${at + 1}`;
 
@@ -25,9 +28,9 @@ export function commandWords(ours: Words, speaks: string, name: string, command:
   return [...ours, speaks, ...naming(speaks, name), '--', ...command];
 }
 
-export function remoteWords(ours: Words, name: string, { url, sse, headers }: RemoteServer): Words {
+export function remoteWords(ours: Words, name: string, { url, transport, headers }: RemoteServer): Words {
   const sent = headers.flatMap((header, at) => ['--header-env', `${header}=${headerVariable(at)}`]);
-  return [...ours, 'mcp', '--name', name, '--url', url, ...(sse ? ['--transport', 'sse'] : []), ...sent];
+  return [...ours, 'mcp', '--name', name, '--url', url, ...(transport ? ['--transport', transport] : []), ...sent];
 }
 
 /** Whether these words start tollbridge in front of something, however it is started. */
@@ -46,7 +49,8 @@ export function nameIn(words: Words, speaks: string): string | undefined {
 export function unwrapped(words: Words, speaks: string, entry: string): Wrapped | undefined {
   const parts = partsOf(words, speaks);
   if (!parts) return undefined;
-  const { options, command } = parts;
+  const { options, command, start } = parts;
+  if (!start.some((word) => WRITTEN.test(word))) return undefined;
   const name = nameIn(words, speaks);
   if (name !== undefined && !isNameOf(name, entry)) return undefined;
   const rest = name === undefined ? options : options.slice(2);
@@ -54,22 +58,29 @@ export function unwrapped(words: Words, speaks: string, entry: string): Wrapped 
   // Before names were written, nothing stood between the protocol and the command.
   if (command) return rest.length === 0 ? { command } : undefined;
   const [, url = ''] = rest;
-  const sse = rest[2] === '--transport';
-  const headers = rest.slice(sse ? 4 : 2).flatMap((word, at) => (at % 2 === 1 ? [word.split('=')[0] ?? ''] : []));
-  const remote = { url, sse, headers };
+  const transport = rest[2] === '--transport' ? rest[3] : undefined;
+  const headers = rest.slice(transport ? 4 : 2).flatMap((word, at) => (at % 2 === 1 ? [word.split('=')[0] ?? ''] : []));
+  const remote = { url, transport, headers };
   const same = name !== undefined && remoteWords([], name, remote).slice(3).join('\0') === rest.join('\0');
   return same ? { remote } : undefined;
 }
 
-function partsOf(words: Words, speaks: string): { readonly options: Words; readonly command?: Words } | undefined {
+interface Parts {
+  /** What starts tollbridge. */
+  readonly start: Words;
+  readonly options: Words;
+  readonly command?: Words;
+}
+
+function partsOf(words: Words, speaks: string): Parts | undefined {
   const end = words.indexOf('--');
   const before = end < 0 ? words : words.slice(0, end);
   const ours = before.findIndex((word) => OURS.test(word));
   const at = before.indexOf(speaks, ours + 1);
   if (ours < 0 || at < 0) return undefined;
-  const options = before.slice(at + 1);
-  if (end >= 0) return { options, command: words.slice(end + 1) };
-  return options.includes('--url') || options.includes('--server') ? { options } : undefined;
+  const [start, options] = [before.slice(0, at), before.slice(at + 1)];
+  if (end >= 0) return { start, options, command: words.slice(end + 1) };
+  return options.includes('--url') || options.includes('--server') ? { start, options } : undefined;
 }
 
 /** A name for rules, the log and tool names, made of an entry's name. */

@@ -1,5 +1,5 @@
 /** What core does with acts, and what it needs for that. */
-import type { Actor, Decision, ToolResult } from '../../model/actions.ts';
+import type { Action, Actor, Decision, ToolResult } from '../../model/actions.ts';
 import type { ProposedAction } from '../../model/commands.ts';
 import type { Task } from '../../model/resources.ts';
 import type { Json, JsonObject } from '../../model/schema.ts';
@@ -61,6 +61,8 @@ export interface Acts {
   sameCall(task: Task, proposed: ProposedAction): Promise<boolean>;
   /** Records the end of a call. */
   ended(task: Task, call: EndedCall, result: ToolResult): Promise<void>;
+  /** Policy looks at a result before it is recorded or passed on. A result that could not be looked at is withheld. */
+  inspected(action: Action, result: ToolResult): Promise<ToolResult>;
   /** Records the refusal that an agent was given. */
   recordRefusal(task: Task, callId: string, name: string, reason: string): Promise<void>;
   readonly policyData: ReadPolicyData;

@@ -139,7 +139,7 @@ export function createActs(deps: ActsDeps): Acts {
     const came = unwanted() ? STOPPED : await (decision ? decision.during(attempt(run)) : attempt(run));
     const outcome = came.status === 'ok' ? 'ok' : 'error';
     if (found) deps.counts?.note(calledTool(found), outcome, (performance.now() - began) / 1000);
-    const result = found || options.unlisted ? await inspected(authorization.action, came) : came;
+    const result = await inspected(authorization.action, came);
     const canceled = result.status !== 'ok' && unwanted();
     const code = result.code ?? (canceled ? 'canceled' : undefined);
     if (decision && canceled) await decision.write();
@@ -167,7 +167,6 @@ export function createActs(deps: ActsDeps): Acts {
     }
   }
 
-  /** Policy looks at a result before it is recorded or passed on. A result that could not be looked at is withheld. */
   async function inspected(action: Action, result: ToolResult): Promise<ToolResult> {
     try {
       return (await deps.inspect?.(action, result)) ?? result;
@@ -199,6 +198,7 @@ export function createActs(deps: ActsDeps): Acts {
     mayNotAsk,
     sameCall: callIds.isSame,
     ended: (task, call, result) => record(task, call, result),
+    inspected,
     recordRefusal,
     policyData,
     metering,

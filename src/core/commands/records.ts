@@ -6,7 +6,7 @@ import { Fault } from '../../model/faults.ts';
 import type { Artifact, Pointer, Session, Task } from '../../model/resources.ts';
 import type { JsonObject } from '../../model/schema.ts';
 import { isTerminal } from '../../model/words.ts';
-import type { ActReader, Row, StoredReceipt } from '../../ports/index.ts';
+import type { ActReader, InspectContent, Row, StoredReceipt } from '../../ports/index.ts';
 import { requireReadScope } from '../access.ts';
 import type { Acts } from '../actions/acts.ts';
 import { excess, type ResultLimits } from '../actions/calls/result-size.ts';
@@ -227,14 +227,23 @@ export function recordHandlers(deps: RecordDeps): Pick<Handlers, Kinds> {
       await log.commit({ decide: () => ({ events: passes ? [decided, carried] : [decided] }) });
       if (!passes || !body.server) return accepted('passthrough', session ?? task, false, { decision });
       const request = { method: body.method, params: body.params ?? {} };
-      const details = await deps.tools.pass(actor, body.server, request, command.signal ?? NEVER, command.context);
+      const { server, method: what, target } = body;
+      const source = { server, what, ...(target && { target }) };
+      const inspect: InspectContent = async (content, of) => {
+        // The tool of a call that became a task is not looked up again, so it is not named: the rules of every tool apply.
+        const { tool: _, ...unnamed } = action;
+        const about: Action = of === 'call' ? { ...unnamed, kind: 'tool' } : action;
+        const seen = await deps.acts.inspected(about, { status: 'ok', output: content });
+        if (seen.status !== 'ok') throw new Fault('policy_violation', seen.error ?? 'the content was withheld');
+        if (seen.taint && session) await deps.taints.mark(session, source);
+        return seen.output as JsonObject;
+      };
+      const signal = command.signal ?? NEVER;
+      const details = await deps.tools.pass(actor, server, request, signal, command.context, inspect);
       const over = excess(details, deps.resultLimits);
       if (over)
         throw new Fault('payload_too_large', `the answer of ${body.server} was not passed on: it holds ${over}`);
-      if (session && deps.tools.taints(body.server, request)) {
-        const { server, method: what, target } = body;
-        await deps.taints.mark(session, { server, what, ...(target && { target }) });
-      }
+      if (session && deps.tools.taints(server, request)) await deps.taints.mark(session, source);
       return accepted('passthrough', session ?? task, false, { decision, details });
     },
   };

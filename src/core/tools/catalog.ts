@@ -7,6 +7,7 @@ import type { Json, JsonObject } from '../../model/schema.ts';
 import { mostOf } from '../../model/values/most-of.ts';
 import type { Effect } from '../../model/words.ts';
 import type {
+  InspectContent,
   Logger,
   PassedRequest,
   ReferenceOf,
@@ -89,6 +90,7 @@ export interface Tools {
     request: PassedRequest,
     signal: AbortSignal,
     context?: RequestContext,
+    inspect?: InspectContent,
   ): Promise<JsonObject>;
   /** Whether the answer to this request may hold untrusted content. */
   taints(server: string, request: PassedRequest): boolean;
@@ -177,8 +179,8 @@ export function createTools(
     },
     states: (actor) => servers.states(backendsOf(actor)),
     again: (server) => servers.again(backends().filter(({ name }) => name === server)),
-    async pass(actor, server, request, signal, context) {
-      return await passing(serverOf(server, actor), server)(request, signal, context);
+    async pass(actor, server, request, signal, context, inspect) {
+      return await passing(serverOf(server, actor), server)(request, signal, context, inspect);
     },
     taints: (server, request) =>
       backends()

@@ -2,8 +2,9 @@
  * A tool server as the configuration exposes it: only the allowed tools, under the names and descriptions it gives them. The server
  * stands behind this for every door, so what is not exposed cannot be found, listed or called anywhere.
  */
-import { boundedResult, RESULT_LIMITS } from '../../core/actions/calls/result-size.ts';
+import { boundedResult, excess, RESULT_LIMITS } from '../../core/actions/calls/result-size.ts';
 import { reworded } from '../../core/tools/upstream-definition.ts';
+import { Fault } from '../../model/faults.ts';
 import type { Skill } from '../../model/resources.ts';
 import { own } from '../../model/values/own.ts';
 import { matchesGlob } from '../../policy/rules/glob.ts';
@@ -82,5 +83,24 @@ function exposing(backend: ToolBackend, config: ExposeConfig): ToolBackend {
       );
       return most === undefined ? result : boundedResult(result, { ...RESULT_LIMITS, size: most });
     },
-  };
+    ...(backend.pass &&
+      most !== undefined && {
+        async pass(request, signal, context, inspect) {
+          return await (backend.pass as NonNullable<typeof backend.pass>)(
+            request,
+            signal,
+            context,
+            async (content, of) => {
+              const over = of === 'call' && excess(content, { ...RESULT_LIMITS, size: most });
+              if (over)
+                throw new Fault(
+                  'payload_too_large',
+                  `the call ran, and its result was not passed on: it holds ${over}`,
+                );
+              return inspect ? await inspect(content, of) : content;
+            },
+          );
+        },
+      }),
+  } satisfies ToolBackend;
 }

@@ -1,10 +1,15 @@
 /** The ways in which the suite reaches something, and what lies in a way's nature rather than in our hands. */
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { UpstreamConfig } from '../../../adapters/mcp/config.ts';
 import type { Closable } from '../../../src/ports/index.ts';
 import type { Era } from '../../support/mcp/fixture/asking.ts';
 import { fixtureCommand, serveFixture } from '../../support/mcp/fixture/server.ts';
 import { openMcpGateway } from '../../support/mcp/gateway.ts';
+import { PROJECT } from '../../support/process/project.ts';
 import { serveEverything } from './own-server.ts';
 import { REVISIONS, type Revision, type Target } from './suite.ts';
 
@@ -38,6 +43,10 @@ async function throughHttp(era?: Era, olderTasks = false): ReturnType<Route['ope
   const fixture = await serveFixture({ ...(era && { era }), olderTasks });
   return await through({ url: fixture.url }, fixture);
 }
+
+const BUILT = join(PROJECT, 'dist/src/main.js');
+/** Built, if it is: it starts in a fraction of the time. */
+const PROGRAM = existsSync(BUILT) ? [BUILT] : ['--import', 'tsx', join(PROJECT, 'src/main.ts')];
 
 /** The suite appends the address it serves at. */
 const CLIENT = [process.execPath, '--import', 'tsx', fileURLToPath(new URL('./client.ts', import.meta.url))].join(' ');
@@ -77,6 +86,28 @@ export const routes: readonly Route[] = [
     async open() {
       const server = await serveEverything();
       return await through({ url: server.url }, server);
+    },
+  },
+  {
+    // As a client starts it that has the server in its settings: both sides of the gateway over standard input and output.
+    name: "the suite's own server, over stdio",
+    like: "the suite's own server, direct",
+    revisions: REVISIONS,
+    async open() {
+      const server = await serveEverything();
+      const dir = await mkdtemp(join(tmpdir(), 'tb-own-server-'));
+      const config = join(dir, 'tollbridge.yaml');
+      await writeFile(config, 'rules: [{ id: all, when: {}, then: allow }]\n');
+      const words = ['--config', config, '--data', join(dir, 'data'), 'mcp', '--name', 'own', '--url', server.url];
+      return await through(
+        { command: [process.execPath, ...PROGRAM, ...words] },
+        {
+          async close() {
+            await server.close();
+            await rm(dir, { recursive: true, force: true, maxRetries: 5 });
+          },
+        },
+      );
     },
   },
   {

@@ -3,19 +3,13 @@
  * for each: how many programs are left a minute later, and how much memory. `npm run sessions` does it with the idle time that
  * is configured by default.
  */
-import { spawn } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../../support/eventually.ts';
 import { aClient } from '../../support/mcp/leaving-client.ts';
+import { startMeasured, steered } from '../../support/mcp/measured-gateway.ts';
 import { isAlive, programsIn } from '../../support/upstreams/journal.ts';
 
-const ROOT = join(import.meta.dirname, '../../..');
-const PROGRAM = join(ROOT, 'dist/src/main.js');
-const COLLECT = join(import.meta.dirname, '../../support/process/collect-garbage.mjs');
-const STEERED = join(import.meta.dirname, '../../support/upstreams/steered-server.mjs');
 const MIB = 1024 * 1024;
 const AT_ONCE = 10;
 const WITHIN_MS = 60_000;
@@ -34,30 +28,12 @@ export async function droppedSessions(
   sessions: number,
   door: object = {},
 ): Promise<readonly Figures[]> {
-  const dir = await mkdtemp(join(tmpdir(), 'tb-dropped-'));
-  const journal = join(dir, 'journal');
-  const config = {
-    tools: { steered: { mcp: { command: [process.execPath, STEERED, journal] } } },
+  const { url, headers, child, dir, close } = await startMeasured((at) => ({
+    tools: { steered: steered(join(at, 'journal')) },
     doors: { mcp: door },
-  };
-  await writeFile(join(dir, 'tollbridge.yaml'), JSON.stringify(config));
-  const args = [
-    '--config',
-    join(dir, 'tollbridge.yaml'),
-    '--data',
-    join(dir, 'data'),
-    'serve',
-    '--port',
-    '0',
-    '--json',
-  ];
-  const child = spawn(process.execPath, ['--import', COLLECT, PROGRAM, ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  }));
+  const journal = join(dir, 'journal');
   try {
-    const { url, token } = await readyLine(child.stdout);
-    const headers = { authorization: `Bearer ${token}` };
     const memory = async () => {
       child.kill('SIGUSR2');
       const text = await (await fetch(`${url}/metrics`, { headers })).text();
@@ -83,23 +59,8 @@ export async function droppedSessions(
     }
     return figures;
   } finally {
-    child.kill('SIGTERM');
-    await ended;
-    await rm(dir, { recursive: true, force: true });
+    await close();
   }
-}
-
-/** The line of JSON that `serve --json` prints once it listens. */
-function readyLine(out: NodeJS.ReadableStream): Promise<{ readonly url: string; readonly token: string }> {
-  return new Promise((resolve, reject) => {
-    let text = '';
-    out.on('data', (chunk) => {
-      text += chunk;
-      const [line] = /^\{"object":"gateway".*\n/m.exec(text) ?? [];
-      if (line) resolve(JSON.parse(line));
-    });
-    out.on('end', () => reject(new Error(`the gateway ended before it listened: ${text}`)));
-  });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -11,10 +11,10 @@ const GATEWAY = 'http://127.0.0.1:4319';
 
 test('each client’s entry leads to the tools, at the common address and at one server’s, and to the metrics the page names', async () => {
   const page = await readFile(join(ROOT, 'docs/mcp.md'), 'utf8');
-  const entries = [...page.matchAll(/\| `("gateway": \{.*\})` +\|/g)].map(
-    ([, entry]) => JSON.parse(`{${entry}}`).gateway,
+  const entries = [...page.matchAll(/\| `("gateway": \{.*\})` +\|/g)].map(([, entry]) =>
+    addressed(JSON.parse(`{${entry}}`).gateway),
   );
-  expect(entries).toHaveLength(3);
+  expect(entries).toHaveLength(4);
   const [row] = [
     ...page.matchAll(/\| any other +\| URL `([^`]+)`, or `([^`]+)` for one server +\| header `([^`]+)` +\|/g),
   ];
@@ -48,3 +48,11 @@ test('each client’s entry leads to the tools, at the common address and at one
   for (const metric of named) expect(metrics).toContain(`# TYPE ${metric} `);
   expect(await at.violations()).toEqual([]);
 });
+
+/** A command that connects a client to an address sends the headers it is given, with its variables in them. */
+function addressed({ url, headers, args = [], env = {} }: Loose): { url: string; headers: Record<string, string> } {
+  if (url !== undefined) return { url, headers };
+  const [name = '', value = ''] = String(args[args.indexOf('--header') + 1]).split(':');
+  const resolved = value.replace(/\$\{(\w+)\}/g, (_, variable: string) => env[variable] ?? '');
+  return { url: args.find((word: string) => word.startsWith('http')), headers: { [name]: resolved } };
+}

@@ -64,34 +64,7 @@ export async function openScene(input: SceneOptions = {}): Promise<Scene> {
   });
   const url = common ? `${gateway.url}/mcp` : gateway.at(at);
   let count = 0;
-
-  async function modern(method: string, params: Loose = {}, asking: ModernMore = {}): Promise<Received> {
-    const named = params.name ?? params.uri ?? params.taskId;
-    return await exchange(url, {
-      headers: {
-        'mcp-protocol-version': '2026-07-28',
-        'mcp-method': method,
-        ...(named !== undefined && { 'mcp-name': String(named) }),
-        ...asking.headers,
-      },
-      body: {
-        jsonrpc: '2.0',
-        id: asking.id ?? ++count,
-        method,
-        params: {
-          ...params,
-          _meta: {
-            [`${META}protocolVersion`]: '2026-07-28',
-            [`${META}clientCapabilities`]: asking.capabilities ?? {},
-            ...asking.meta,
-          },
-        },
-      },
-      ...(asking.frame && { frame: asking.frame }),
-      ...(asking.begun && { begun: asking.begun }),
-      ...(asking.signal && { signal: asking.signal }),
-    });
-  }
+  const modern: Scene['modern'] = (method, params, more) => askModern(url, method, params, { id: ++count, ...more });
 
   const legacy: Scene['legacy'] = (capabilities, more) => openLegacyClient(url, capabilities, more);
 
@@ -116,6 +89,34 @@ export async function openScene(input: SceneOptions = {}): Promise<Scene> {
       return [...(await gateway.runtime.bridge.list<AskRecord & Row>(VISITOR, open)).data];
     },
   };
+}
+
+/** One request of the modern era at an address. */
+export async function askModern(
+  url: string,
+  method: string,
+  params: Loose = {},
+  { headers, id = 1, capabilities = {}, meta, ...more }: ModernMore = {},
+): Promise<Received> {
+  const named = params.name ?? params.uri ?? params.taskId;
+  return await exchange(url, {
+    headers: {
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': method,
+      ...(named !== undefined && { 'mcp-name': String(named) }),
+      ...headers,
+    },
+    body: {
+      jsonrpc: '2.0',
+      id,
+      method,
+      params: {
+        ...params,
+        _meta: { [`${META}protocolVersion`]: '2026-07-28', [`${META}clientCapabilities`]: capabilities, ...meta },
+      },
+    },
+    ...more,
+  });
 }
 
 /** A session of the legacy era at an address. */

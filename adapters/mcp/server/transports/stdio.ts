@@ -46,7 +46,11 @@ export async function serveStdio(
   { actor, person, handler, log, lineLimit, home, signal }: StdioOptions,
 ): Promise<void> {
   const write = lineWriter(output);
-  const send = (frame: object) => void write(JSON.stringify(frame));
+  /** The client has closed its end. Some clients fail on what is then still written, such as answers of requests that are aborted. */
+  let left = false;
+  const send = (frame: object) => {
+    if (!left) void write(JSON.stringify(frame));
+  };
   const id = randomBytes(18).toString('base64url');
   const session = createLegacyClientSession({
     id,
@@ -141,6 +145,7 @@ export async function serveStdio(
       await unlessStopped(Promise.all(finishing), over).catch(() => {});
     }
   } finally {
+    left = input.readableEnded;
     session.end();
     await Promise.allSettled(talking);
   }

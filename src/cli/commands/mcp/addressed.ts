@@ -32,7 +32,8 @@ export function addressedUpstream(
 ): UpstreamConfig {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new Fault('invalid_request', `${url} is not an address; it begins with https:// or http://`);
-  if (transport !== 'auto' && transport !== 'streamable' && transport !== 'sse')
+  const spoken = STREAMABLE.has(transport) ? 'streamable' : transport;
+  if (spoken !== 'auto' && spoken !== 'streamable' && spoken !== 'sse')
     throw new Fault('invalid_request', `--transport is auto, streamable or sse, and not ${transport}`);
   const headers: Record<string, string> = {};
   const secrets: Record<string, string> = {};
@@ -46,13 +47,16 @@ export function addressedUpstream(
   const authorized = headerEnv.some((pair) => /^authorization=/i.test(pair));
   return {
     url,
-    transport,
+    transport: spoken,
     ...(Object.keys(headers).length > 0 && { headers }),
     ...(Object.keys(secrets).length > 0 && { header_secrets: secrets }),
     // With a token from the client's settings there is no one to sign in.
     ...(!authorized && { sign_in: {} }),
   };
 }
+
+/** Clients have several words for it, and an entry of theirs keeps its own. */
+const STREAMABLE: ReadonlySet<string> = new Set(['streamable', 'streamable-http', 'streamableHttp']);
 
 function parts(pair: string): readonly [string, string] {
   const at = pair.indexOf('=');

@@ -39,7 +39,7 @@ export async function openLocated(server: string, options: CommonOptions): Promi
         }
       : addressedUpstream(
           named.server.remote.url,
-          { headerEnv: named.headerEnv, transport: named.server.remote.sse ? 'sse' : 'auto' },
+          { headerEnv: named.headerEnv, transport: named.server.remote.transport ?? 'auto' },
           env,
         );
   return opened(server, upstream, config, env);

@@ -157,17 +157,25 @@ test('nobody is asked about a call that lacks required arguments', async () => {
   expect([asks.data, upstream.count('tools/call')]).toEqual([[], 0]);
 });
 
-test('a question of a server that opens its session waits for a call, and is not the answer to a list', async () => {
-  const { modern } = await steered({ common: true }, '--asks');
-  const capabilities = { roots: {} };
-  expect(outcome(await modern('tools/list', {}, { capabilities })).result.resultType).toBe('complete');
-  expect(outcome(await modern('prompts/list', {}, { capabilities })).result.resultType).toBe('complete');
-  const call = { name: 'steered__echo' };
-  const asked = outcome(await modern('tools/call', call, { capabilities })).result;
-  expect(asked.resultType).toBe('input_required');
-  const [key] = Object.keys(asked.inputRequests);
-  const inputResponses = { [String(key)]: { roots: [{ uri: 'file:///here' }] } };
-  const { requestState } = asked;
-  const done = outcome(await modern('tools/call', { ...call, inputResponses, requestState }, { capabilities })).result;
-  expect(done.content[0].text).toContain('file:///here');
-});
+test.each([
+  ['the common address', { common: true }, 'steered__echo'],
+  ['the server’s own address', { at: 'steered' }, 'echo'],
+])(
+  'a question of a server that opens its session waits for a call, and is not the answer to a list: %s',
+  async (_, at, name) => {
+    const { modern } = await steered(at, '--asks');
+    const capabilities = { roots: {} };
+    expect(outcome(await modern('tools/list', {}, { capabilities })).result.resultType).toBe('complete');
+    expect(outcome(await modern('prompts/list', {}, { capabilities })).result.resultType).toBe('complete');
+    const call = { name };
+    const asked = outcome(await modern('tools/call', call, { capabilities })).result;
+    expect(asked.resultType).toBe('input_required');
+    const [key] = Object.keys(asked.inputRequests);
+    const inputResponses = { [String(key)]: { roots: [{ uri: 'file:///here' }] } };
+    const { requestState } = asked;
+    const done = outcome(
+      await modern('tools/call', { ...call, inputResponses, requestState }, { capabilities }),
+    ).result;
+    expect(done.content[0].text).toContain('file:///here');
+  },
+);

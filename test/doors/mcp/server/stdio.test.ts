@@ -13,7 +13,7 @@ import type { Actor } from '../../../../src/model/actions.ts';
 import type { Logger } from '../../../../src/ports/index.ts';
 import { EVERYTHING, guardedServer } from '../../../support/mcp/command.ts';
 import { openMcpGateway, VISITOR } from '../../../support/mcp/gateway.ts';
-import { type Loose, openUpstream, type UpstreamOptions, untilStopped } from '../../../support/mcp/upstream.ts';
+import { echo, type Loose, openUpstream, type UpstreamOptions, untilStopped } from '../../../support/mcp/upstream.ts';
 import { createEnd, type End } from '../../../support/wire/line-end.ts';
 
 const QUIET: Logger = { info() {}, warn() {}, error() {} };
@@ -126,6 +126,22 @@ test.each(['legacy', 'modern'] as const)(
     expect(ran).toEqual([]);
   },
 );
+
+test('a client that leaves while a call runs or waits for a person is sent nothing more', async () => {
+  const rules = '- { id: ask, when: { tool: echo }, then: ask }\n- { id: all, when: { tool: slow }, then: allow }';
+  const { slow, stopped } = untilStopped();
+  const talk = await openServed({ tools: { echo, slow }, rules });
+  await initialized(talk);
+  talk.say({ id: 'c', method: 'tools/call', params: { name: 'slow', arguments: {} } });
+  const params = { name: 'echo', arguments: { text: 'hi' }, _meta: { progressToken: 'p' } };
+  talk.say({ id: 'e', method: 'tools/call', params });
+  await talk.received(({ method }) => method === 'notifications/progress');
+  await asked(talk, 'tools/list');
+  const heard = talk.frames.length;
+  talk.input.end();
+  await Promise.all([talk.serving, stopped]);
+  expect(talk.frames.slice(heard)).toEqual([]);
+});
 
 test('what is no frame is said to be none, and the line goes on', async () => {
   const talk = await openServed();

@@ -1,66 +1,15 @@
 /** Status notifications of a task reach the client that began it, under the name the task has at that address, and nobody else. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { openTaskServer } from '../../../support/mcp/fixture/announced-tasks.ts';
 import { openMcpGateway, VISITOR } from '../../../support/mcp/gateway.ts';
 import { openLegacyClient } from '../../../support/mcp/one-server.ts';
 import type { Loose } from '../../../support/mcp/upstream.ts';
 import { exchange } from '../../../support/mcp/wire-client.ts';
 
 const META = 'io.modelcontextprotocol/';
-const TASK = { taskId: 't1', status: 'working', createdAt: 'c', lastUpdatedAt: 'c', ttlMs: null };
-
-/** Makes one task, and tells of every task it is asked about. */
-async function openServer() {
-  const wishes: Loose[] = [];
-  const answers: Record<string, (frame: Loose) => Loose[]> = {
-    'server/discover': () => [
-      {
-        result: {
-          supportedVersions: ['2026-07-28'],
-          capabilities: { tools: {}, extensions: { [`${META}tasks`]: {} } },
-        },
-      },
-    ],
-    'tools/list': () => [{ result: { tools: [{ name: 'job', inputSchema: { type: 'object' } }] } }],
-    'tools/call': () => [{ result: { resultType: 'task', ...TASK } }],
-    'subscriptions/listen': ({ id, params: { notifications } }) => {
-      wishes.push(notifications);
-      const _meta = { [`${META}subscriptionId`]: id };
-      const reported = (notifications.taskIds ?? []).map((taskId: string) => ({
-        method: 'notifications/tasks',
-        params: { ...TASK, taskId, _meta },
-      }));
-      return [
-        { method: 'notifications/subscriptions/acknowledged', params: { notifications, _meta } },
-        ...reported,
-        { result: { resultType: 'complete', _meta } },
-      ];
-    },
-  };
-  const server = createServer(async (request, response) => {
-    let body = '';
-    for await (const chunk of request.setEncoding('utf8')) body += chunk;
-    const frame = JSON.parse(body);
-    const said = answers[frame.method]?.(frame) ?? [{ error: { code: -32601, message: 'no such method' } }];
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    for (const each of said) {
-      const id = each.method ? {} : { id: frame.id };
-      response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...id, ...each })}\n\n`);
-    }
-    response.end();
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    wishes,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-    close: () => new Promise<unknown>((resolve) => server.close(resolve)),
-  };
-}
-
 /** The server, and a gateway before it that takes a token for its bearer's name. */
 async function openBoth() {
-  const server = await openServer();
+  const server = await openTaskServer();
   const authenticate = async (token: string | undefined) => ({ ...VISITOR, id: token ?? 'nobody' });
   const gateway = await openMcpGateway({ upstreams: { u: { url: server.url } }, authenticate });
   onTestFinished(async () => {
