@@ -309,7 +309,7 @@ export interface CommandEnvelope {
    * a restart the agent gets the logged input. `secrets` are the removed values; the log redacts them wherever they occur.
    */
   readonly unlogged?: { readonly input: JsonObject; readonly secrets: readonly string[] };
-  /** For `action.propose`, `tool.call` and `passthrough`: fires when the caller has given up. */
+  /** For `action.propose`, `tool.call`, `passthrough` and a `session.create` that waits: fires when the caller has given up. */
   readonly signal?: AbortSignal;
   /** For the same commands: the request context, handed unread to the backend that runs the call. */
   readonly context?: object;

@@ -23,7 +23,7 @@ import { activated, type CallOptions, callOf } from './caller.ts';
 import { checkHistoryLength, checkId, checkList, checkSend } from './checks.ts';
 import type { Contexts } from './contexts.ts';
 import { listTasks } from './list-tasks.ts';
-import { type Answering, isAnswer, toCoreAnswer } from './questions.ts';
+import { type Answering, answeredBy, toCoreAnswer } from './questions.ts';
 import { Refusal } from './refusal.ts';
 import type { Projection, Update } from './render-events.ts';
 import { type Owned, type Reader, type Reading, whyQueued } from './task-reader.ts';
@@ -97,15 +97,15 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     const texts = wanted.has(EXTENSIONS.textAnswers) || message.extensions.includes(EXTENSIONS.textAnswers);
     const how = { ...extended(wanted), ...(texts && { texts }), quiet };
     const before = message.taskId ? [] : await openBefore(call, message);
-    const begun =
-      message.taskId || isAnswer(message, before, answering(call, how))
-        ? await goOn(call, { ...message, taskId: message.taskId || (before[0]?.task_id ?? '') }, how)
-        : await submit(call, message, params, {
-            once: wanted.has(EXTENSIONS.once),
-            version: context.requestedVersion,
-            before,
-            ...how,
-          });
+    const taskId = message.taskId || (await answered(call, message, before, how));
+    const begun = taskId
+      ? await goOn(call, { ...message, taskId }, how)
+      : await submit(call, message, params, {
+          once: wanted.has(EXTENSIONS.once),
+          version: context.requestedVersion,
+          before,
+          ...how,
+        });
     if (config)
       await pushOrRefuse().create(call.actor, begun.owned.task, config, context.requestedVersion, begun.fresh);
     return begun;
@@ -115,6 +115,12 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
   async function openBefore({ actor }: CallOptions, { contextId }: Message): Promise<readonly AskRecord[]> {
     const session = contextId ? await contexts.find(actor, contextId) : undefined;
     return session ? await reader.openIn(actor, session) : [];
+  }
+
+  /** The task that a message continues which names only its context. Tasks of other agents in it are continued at their own addresses. */
+  async function answered(call: CallOptions, message: Message, before: readonly AskRecord[], how: Reading) {
+    const here = before.length > 0 ? await reader.ofMine(call.actor, before) : [];
+    return answeredBy(message, here, answering(call, how))?.task_id;
   }
 
   /** Tasks of a context are the caller's own. */

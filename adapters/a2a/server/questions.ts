@@ -91,14 +91,18 @@ export function toWireAnswer(
   return wireMessage({ messageId: `answer-${ask?.id ?? askId}`, parts: [part], ...ids }, 'user');
 }
 
-/** Whether a message that names no task can be an answer to one of these questions. */
-export function isAnswer(message: Message, open: readonly AskRecord[], { texts, may }: Answering): boolean {
+/** The question that a message answers which names no task, if it can be an answer to one of these. */
+export function answeredBy(
+  message: Message,
+  open: readonly AskRecord[],
+  { texts, may }: Answering,
+): AskRecord | undefined {
   const { said, text, id } = contentOf(message);
-  if (id !== undefined) return open.some((ask) => ask.id === id);
-  const askable = open.filter(may);
-  if (askable.length !== 1) return false;
-  if (askable[0]?.kind === 'input') return true;
-  return typeof said?.approved === 'boolean' || (texts && (YES.test(text) || NO.test(text)));
+  if (id !== undefined) return open.find((ask) => ask.id === id);
+  const [only, more] = open.filter(may);
+  if (!only || more) return undefined;
+  const plain = texts && (YES.test(text) || NO.test(text));
+  return only.kind === 'input' || typeof said?.approved === 'boolean' || plain ? only : undefined;
 }
 
 interface Content {

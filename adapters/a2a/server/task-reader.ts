@@ -34,6 +34,8 @@ export interface Reader {
   /** The task, if it belongs to this caller and this agent. Any other is absent. */
   own(actor: Actor, taskId: string): Promise<Owned>;
   isMine(actor: Actor, task: OurTask): boolean;
+  /** The questions that tasks of this caller and this agent ask. */
+  ofMine(actor: Actor, asks: readonly AskRecord[]): Promise<readonly AskRecord[]>;
   contextOf(task: OurTask): string;
   begin(actor: Actor, contextId: string, how?: Reading): Projection;
   /** Why a task of this session that has not begun waits: the questions open in it, and what they are about. */
@@ -95,6 +97,16 @@ export function createReader({ bridge, agent, settings, base }: ReaderDeps): Rea
     return task.created_by === actor.id && task.assigned_agent_id === agent;
   }
 
+  async function mine(actor: Actor, taskId: string): Promise<(OurTask & Row) | undefined> {
+    try {
+      const task = await bridge.view<OurTask & Row>(actor, 'task', taskId);
+      return isMine(actor, task) ? task : undefined;
+    } catch (thrown) {
+      if (isAbsent(thrown)) return undefined;
+      throw thrown;
+    }
+  }
+
   function contextOf({ metadata, session_id }: OurTask): string {
     const { a2a } = metadata as { a2a?: { context_id?: string } };
     return a2a?.context_id ?? session_id;
@@ -124,13 +136,13 @@ export function createReader({ bridge, agent, settings, base }: ReaderDeps): Rea
     openIn,
     catchUp,
     async own(actor, taskId) {
-      try {
-        const task = await bridge.view<OurTask & Row>(actor, 'task', taskId);
-        if (isMine(actor, task)) return { task, contextId: contextOf(task) };
-      } catch (thrown) {
-        if (!isAbsent(thrown)) throw thrown;
-      }
-      throw absentTask(taskId);
+      const task = await mine(actor, taskId);
+      if (!task) throw absentTask(taskId);
+      return { task, contextId: contextOf(task) };
+    },
+    async ofMine(actor, asks) {
+      const tasks = await Promise.all(asks.map(({ task_id }) => mine(actor, task_id)));
+      return asks.filter((_, each) => tasks[each]);
     },
     async snapshot(actor, owned, historyLength, artifacts = true) {
       return (await catchUp(actor, owned, { quiet: true })).snapshot({ historyLength, artifacts });

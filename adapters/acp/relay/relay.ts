@@ -278,6 +278,7 @@ export function createRelay(deps: RelayDeps): LinkRelay {
     earlyFrames: (frames, missed) => void fromAgent.early(frames, missed),
     async editorGone() {
       wires.gone('editor', new Error('the editor has gone'));
+      sessions.gone('the editor has gone');
       await endAll((turn) => {
         turn.canceled = 'by_editor';
         cancelTask(turn, 'the editor has gone');
@@ -286,6 +287,7 @@ export function createRelay(deps: RelayDeps): LinkRelay {
     },
     async agentGone(why) {
       wires.gone('agent', new Error(why));
+      sessions.gone(why);
       const failure = { code: 'upstream_unavailable', message: why };
       await endAll((turn, summary) => turn.finish({ state: 'FAILED', failure, ...(summary && { summary }) }));
       for (const { id } of wires.calls.all()) {

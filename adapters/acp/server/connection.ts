@@ -9,6 +9,9 @@ import { PROTOCOL } from '../../../mappings/acp.ts';
 import { HITL_RESPOND, PROVIDER_CATALOG } from '../../../mappings/acp-harn.ts';
 import {
   type Actor,
+  type AskRecord,
+  anySignal,
+  asFault,
   asText,
   type Bridge,
   Fault,
@@ -25,12 +28,14 @@ import type { Asked, Peer } from '../../../src/transport/json-rpc/peer.ts';
 import type { AcpSettings } from '../config.ts';
 import { harnCapabilities } from '../harn.ts';
 import { toCoreAnswer } from '../hitl.ts';
+import { openingAnswer, openingForm } from '../opening.ts';
 import { createAcpPeer } from '../peer.ts';
 import { listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
 import { OURS } from '../translate.ts';
 import { type ClientProfile, profileOf } from './client-profile.ts';
 import { requireSoundParams } from './params.ts';
 import { cancelTasks, givePrompt, giveSteering } from './prompt.ts';
+import { mayAnswer } from './questions.ts';
 import { createViewer, type Viewer, type ViewerDeps } from './viewer.ts';
 import { AGENT_OPTION, createWorkspaces, DEFAULT_MODE, requireDirectory, type Workspaces } from './workspaces.ts';
 
@@ -164,7 +169,23 @@ export function createConnection(options: ConnectionOptions): Connection {
     return await workspaces.choices(session, { persona: viewer.persona, agent: viewer.agent });
   }
 
-  async function open({ params, afterwards }: Asked): Promise<JsonObject> {
+  /** A rule may leave it to a person whether a session is opened: the request waits, and the client is asked where it has forms. */
+  function openingQuestion({ id, method, params }: Asked, over: AbortSignal) {
+    const ask = async (ask_id: string): Promise<void> => {
+      const question = await bridge.view<AskRecord & Row>(actor, 'ask', ask_id);
+      if (!client?.form || !mayAnswer(actor, question)) return;
+      const form = openingForm({ id: JSON.parse(id) as Json, method, cwd: params.cwd });
+      const body = { ask_id, ...openingAnswer(await peer.request('elicitation/create', form, over)) };
+      await bridge.submit({ kind: 'ask.answer', actor: { ...actor, interactive: true }, body });
+    };
+    return (askId: string) =>
+      void ask(askId).catch((cause) => {
+        if (!over.aborted) log.info({ err: asFault(cause), ask: askId }, 'a question was not answered here');
+      });
+  }
+
+  async function open(request: Asked): Promise<JsonObject> {
+    const { params, afterwards, signal } = request;
     const cwd = requireDirectory(params);
     if (!Array.isArray(params.mcpServers)) {
       throw new Fault('invalid_request', 'mcpServers must be a list', { param: '/mcpServers' });
@@ -173,11 +194,16 @@ export function createConnection(options: ConnectionOptions): Connection {
     const servers = listOf(params.mcpServers).flatMap((server) => textOf(within(server, 'name')) ?? []);
     const workspace_id = await workspaces.workspaceAt(cwd);
     const metadata = { acp: { cwd, client: (client as ClientProfile).name, ...(servers.length > 0 && { servers }) } };
-    const { resource } = await bridge.submit({
-      kind: 'session.create',
-      actor,
-      body: { workspace_id, ...(settings.persona && { persona_id: settings.persona }), metadata },
-    });
+    const over = new AbortController();
+    const { resource } = await bridge
+      .submit({
+        kind: 'session.create',
+        actor,
+        body: { workspace_id, ...(settings.persona && { persona_id: settings.persona }), metadata },
+        asked: openingQuestion(request, anySignal([signal, over.signal])),
+        signal,
+      })
+      .finally(() => over.abort());
     const viewer = view(resource.id);
     // Editors drop updates of a session before they know its id.
     afterwards(() => viewer.follow());

@@ -217,7 +217,7 @@ function formSchema({ schema, question }: AskRecord): JsonObject {
  * Predicts the bridge's decision: a dialog whose answer would be refused is not shown. A credential that does not belong to a
  * person has mostly started the work itself, and approves nothing in it unless it was created for that.
  */
-function mayAnswer(actor: Actor, { to, kind: wanted }: AskRecord): boolean {
+export function mayAnswer(actor: Actor, { to, kind: wanted }: AskRecord): boolean {
   const { kind, scopes, id } = actor;
   const allowed = scopes.includes('*') || scopes.includes('approvals:write') || scopes.includes('approvals:*');
   if (kind === 'agent' || !allowed) return false;

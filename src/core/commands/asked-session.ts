@@ -63,6 +63,7 @@ export function createAskedSession(deps: AskedSessionDeps): Handlers['session.cr
         body: { task_id: task.id, action: action as never },
       });
       if (decision?.verdict !== 'allow') {
+        if (signal?.aborted) throw new Fault('client_closed', 'the caller no longer waits for the session');
         const details = { rule_id: decision?.rule_id ?? null };
         throw new Fault('policy_violation', decision?.reason ?? 'it was not approved', { details });
       }

@@ -22,6 +22,8 @@ import { createPendingRequests } from './pending-requests.ts';
 import { rawIdOf, sameId } from './raw-id.ts';
 
 export interface Asked {
+  /** As raw JSON text. */
+  readonly id: string;
   readonly method: string;
   readonly params: JsonObject;
   /** Fires when the requester has canceled, or the connection is closed. */
@@ -88,7 +90,10 @@ export function createPeer(options: PeerOptions): Peer {
     let reply: string;
     try {
       const signal = anySignal([stop.signal, over.signal]);
-      reply = resultText(id, await options.request({ method, params, signal, afterwards: (work) => after.push(work) }));
+      reply = resultText(
+        id,
+        await options.request({ id, method, params, signal, afterwards: (work) => after.push(work) }),
+      );
     } catch (thrown) {
       reply = errorText(id, thrown instanceof RpcError ? thrown.toWire() : options.errorOf(thrown, method));
     } finally {

@@ -245,6 +245,27 @@ describe('a message that names only the context', () => {
   });
 });
 
+describe('a message to one agent in a context in which another one waits', () => {
+  test('is work for the one it was sent to, and says what it waits for; the answer to the other is taken at its own address', async () => {
+    const second = { ...asker, name: 'second' };
+    const peer = await openPeer({ agents: [asker, second] });
+    const first = await begun(peer);
+    const { contextId } = first;
+    const to = (agent: string, params: unknown) =>
+      peer.call('POST', peer.base(agent), { jsonrpc: '2.0', id: 'r1', method: 'SendMessage', params });
+    const { body } = await to('second', wire('go on', { contextId }));
+    const { task } = body.result;
+    expect([task.id === first.id, task.status.state]).toEqual([false, 'TASK_STATE_SUBMITTED']);
+    expect(task.status.message.parts[0].text).toContain(`task ${first.id} of the same context has ended`);
+    const parts = [{ data: first.status.message.parts[1].data.answer }];
+    expect((await to('second', wire('', { contextId, parts }))).body.result.task.status.state).toBe(
+      'TASK_STATE_SUBMITTED',
+    );
+    const done = (await to(asker.name, wire('blue', { contextId }))).body.result.task;
+    expect([done.id, done.status.state]).toEqual([first.id, 'TASK_STATE_COMPLETED']);
+  });
+});
+
 describe('a message in between', () => {
   test('reaches an agent that takes them', async () => {
     const received = latch<string>();

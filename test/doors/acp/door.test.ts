@@ -357,3 +357,38 @@ test('a message that follows another begins a paragraph, and a handoff is no par
     'The answer.',
   ]);
 });
+
+test('a session that a rule leaves to a person waits for the answer: here where there are forms, or elsewhere', async () => {
+  const rules = '- { id: look, when: { kind: session.open }, then: ask, say: look first }';
+  const { at, editor } = await openEditorGateway({ ...demo(), rules });
+  const asked = async (count: number) => {
+    await expect.poll(() => at.openAsks()).toHaveLength(count);
+    return (await at.openAsks())[0]?.id ?? '';
+  };
+  const shown = editor.session('/w');
+  const form = await editor.next(({ method }) => method === 'elicitation/create');
+  expect(form.params).toMatchObject({
+    mode: 'form',
+    requestId: 1,
+    message: 'May a session be opened in /w? (session/new)',
+  });
+  editor.answer(form.id, { action: 'accept', content: { allow: true } });
+  expect((await editor.prompt(await shown, 'hello')).stopReason).toBe('end_turn');
+
+  const refused = editor.refused('session/new', { cwd: '/w', mcpServers: [] });
+  const { id } = await editor.next(({ method }) => method === 'elicitation/create');
+  editor.answer(id, { action: 'decline' });
+  expect(await refused).toMatchObject({ code: 1403, message: expect.stringContaining('said no in the editor') });
+
+  // Without forms the request waits for an answer from elsewhere; taken back, nobody is asked any more.
+  const plain = await openEditor(at, { capabilities: {} });
+  const elsewhere = plain.session('/w');
+  await at.answer(await asked(1));
+  expect(await elsewhere).toMatch(/^session_/);
+  const back = plain.refused('session/new', { cwd: '/w', mcpServers: [] });
+  await asked(1);
+  plain.tell('$/cancel_request', { requestId: 2 });
+  expect(await back).toMatchObject({ code: -32800 });
+  await asked(0);
+  expect(plain.frames.some(({ method }) => method === 'elicitation/create')).toBe(false);
+});

@@ -4,7 +4,15 @@
  * from elsewhere reaches the agent as a call of ours.
  */
 import { HITL_RESPOND } from '../../../../mappings/acp-harn.ts';
-import { type Actor, asFault, asText, type Bridge, type JsonObject, type Logger } from '../../../../src/index.ts';
+import {
+  type Actor,
+  asFault,
+  asText,
+  type Bridge,
+  Fault,
+  type JsonObject,
+  type Logger,
+} from '../../../../src/index.ts';
 import { harnPayload } from '../../harn.ts';
 import { hitlEnded, hitlKey, olderHitl, toCoreAnswer, toHitlAsk, toHitlResponse } from '../../hitl.ts';
 import { textOf } from '../../shapes.ts';
@@ -35,7 +43,8 @@ export interface HitlDeps {
 
 interface Open {
   readonly withdrawn: AbortController;
-  readonly asked: Promise<string>;
+  /** The question in the log; undefined when a rule has answered it. */
+  readonly asked: Promise<string | undefined>;
   /** The editor's own call, whose bytes the agent gets. */
   request?: Request;
 }
@@ -44,7 +53,7 @@ export function createHitl({ bridge, person, wires, questions, log, agent, shows
   const open = new Map<string, Open>();
 
   async function ask(reported: JsonObject, requestId: string, turn: Turn): Promise<void> {
-    let asked: (id: string) => void = () => {};
+    let asked: (id?: string) => void = () => {};
     const entry: Open = {
       withdrawn: new AbortController(),
       asked: new Promise((resolve) => {
@@ -69,6 +78,7 @@ export function createHitl({ bridge, person, wires, questions, log, agent, shows
       for (const fact of hitlEnded(reported, question, answer)) await recorder.note(fact);
     } finally {
       open.delete(requestId);
+      asked();
       expectation.done();
     }
   }
@@ -93,6 +103,7 @@ export function createHitl({ bridge, person, wires, questions, log, agent, shows
       const entry = open.get(textOf(params.request_id) ?? '');
       if (!entry) return undefined;
       return entry.asked.then(async (ask_id) => {
+        if (ask_id === undefined) throw new Fault('conflict', 'the question has its answer already');
         entry.request = request;
         const body = { ask_id, ...toCoreAnswer(params) };
         try {

@@ -161,7 +161,9 @@ export function createFromEditor(deps: FromEditorDeps) {
       if (wireId) stopped(frame, turn);
       else refused.refuse('editor', frame, 'session/cancel needs a sessionId', { code: -32602 });
     } else if (frame.method === '$/cancel_request') {
-      stopped(frame, prompts.turnOf(JSON.stringify(requestId ?? null)));
+      const id = JSON.stringify(requestId ?? null);
+      sessions.takenBack(id);
+      stopped(frame, prompts.turnOf(id));
     } else wires.agent.sendAfter(passing.pass(frame, person), () => frame.line);
   }
 

@@ -27,7 +27,7 @@ export interface SessionKey {
 export interface SessionKeys {
   workspace(cwd: string): Promise<string>;
   /** Creates a session without a wire id. Throws a fault when policy denies it, and waits where it leaves it to a person. */
-  create(cwd: string | undefined, about: JsonObject, asked: Asked): Promise<Omit<SessionKey, 'wireId'>>;
+  create(cwd: string | undefined, about: JsonObject, waiting: Waiting): Promise<Omit<SessionKey, 'wireId'>>;
   /** Binds the agent's session id to it. */
   bind(
     wireId: string,
@@ -37,15 +37,20 @@ export interface SessionKeys {
   /** By the id of our session. */
   ofSession(sessionId: string): SessionKey | undefined;
   /** The session bound earlier, in this process or another; otherwise created now. */
-  find(wireId: string, cwd?: string, about?: JsonObject, asked?: Asked): Promise<SessionKey>;
+  find(wireId: string, cwd?: string, about?: JsonObject, waiting?: Waiting): Promise<SessionKey>;
   /** The session bound earlier, if it can still be used. */
   earlier(wireId: string): Promise<SessionKey | undefined>;
   close(wireId: string): Promise<void>;
   discard(made: Omit<SessionKey, 'wireId'>): Promise<void>;
 }
 
-/** Called with the id of the question whether a session may be opened. */
-export type Asked = (askId: string) => void;
+/** A request that waits where a rule leaves it to a person whether its session may be opened. */
+export interface Waiting {
+  /** Called with the id of the question. */
+  asked(askId: string): void;
+  /** Fires when the request is taken back. */
+  readonly signal: AbortSignal;
+}
 
 export interface SessionKeysDeps {
   readonly bridge: Bridge;
@@ -96,11 +101,12 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona, op
     return found;
   }
 
-  async function create(cwd = here, about: JsonObject = {}, asked?: Asked): Promise<Omit<SessionKey, 'wireId'>> {
+  async function create(cwd = here, about: JsonObject = {}, waiting?: Waiting): Promise<Omit<SessionKey, 'wireId'>> {
     const workspaceId = await workspace(cwd);
     const metadata = { acp: { ...about, agent: name, cwd } };
     const body = { workspace_id: workspaceId, agent: name, ...(persona && { persona_id: persona }), metadata };
-    const command = { kind: 'session.create', actor: person, body, ...(asked && { asked }) } as const;
+    const wait = waiting && { asked: waiting.asked, signal: waiting.signal };
+    const command = { kind: 'session.create', actor: person, body, ...wait } as const;
     const { resource } = await bridge.submit(command);
     return placed(resource.id, workspaceId, cwd);
   }
@@ -142,10 +148,10 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona, op
     return sessionKey;
   }
 
-  async function look(wireId: string, cwd: string, about: JsonObject, asked?: Asked): Promise<SessionKey> {
+  async function look(wireId: string, cwd: string, about: JsonObject, waiting?: Waiting): Promise<SessionKey> {
     const before = await earlier(wireId);
     if (before) return before;
-    const { sessionKey, bound } = bind(wireId, await create(cwd, about, asked));
+    const { sessionKey, bound } = bind(wireId, await create(cwd, about, waiting));
     await bound;
     return sessionKey;
   }
@@ -157,10 +163,10 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona, op
     earlier,
     known: (wireId) => known.get(wireId),
     ofSession: (id) => [...known.values()].find(({ sessionId }) => sessionId === id),
-    find(wireId, cwd = here, about = {}, asked) {
+    find(wireId, cwd = here, about = {}, waiting) {
       const sessionKey = known.get(wireId);
       if (sessionKey) return Promise.resolve(sessionKey);
-      const found = finding.get(wireId) ?? look(wireId, cwd, about, asked).finally(() => finding.delete(wireId));
+      const found = finding.get(wireId) ?? look(wireId, cwd, about, waiting).finally(() => finding.delete(wireId));
       finding.set(wireId, found);
       return found;
     },

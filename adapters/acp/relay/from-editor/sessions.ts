@@ -5,22 +5,28 @@
 
 import { MODE_TIERS } from '../../../../mappings/acp.ts';
 import { type Actor, asText, type Bridge, Fault, type Ids, type JsonObject } from '../../../../src/index.ts';
+import { sameId } from '../../../../src/transport/json-rpc/raw-id.ts';
+import { openingAnswer, openingForm } from '../../opening.ts';
 import { refusedActText } from '../../refusals.ts';
 import { compact, listOf, lookup, objectOf, textOf, within } from '../../shapes.ts';
 import { type Questions, readOwn } from '../editor-view/questions.ts';
 import { encode, encodeError, idOf, paramsOf, type Request, type Response } from '../frames/frame.ts';
 import { withMore } from '../frames/members.ts';
 import type { Wires } from '../frames/pending.ts';
-import { failedRequest, refusedError } from '../frames/refusals.ts';
+import { agentGoneError, failedRequest, refusedError } from '../frames/refusals.ts';
 import type { GatewayToolServer } from '../settings.ts';
 import type { RestoredSessions, Restores } from './restored-sessions.ts';
-import { type Asked, learnModes, type SessionKey, type SessionKeys } from './session-keys.ts';
+import { learnModes, type SessionKey, type SessionKeys, type Waiting } from './session-keys.ts';
 import type { Turn, Turns } from './turns.ts';
 
 export interface Sessions {
   /** `session/new`, `load`, `resume`, `fork`. */
   open(request: Request): Promise<void>;
   close(request: Request): void;
+  /** The editor no longer wants an answer to this request; one that waits for a person is not opened any more. */
+  takenBack(requestId: string): void;
+  /** One side has gone: no session is opened any more. */
+  gone(why: string): void;
   /** Whether this request changes how freely the agent acts. */
   switchesMode(request: Request): boolean;
   configure(request: Request, sessionKey: SessionKey): Promise<void>;
@@ -63,6 +69,10 @@ export function createSessions(deps: SessionsDeps): Sessions {
     restored,
   } = deps;
 
+  /** Requests that may be waiting for a person, by id. */
+  const waiting = new Map<string, AbortController>();
+  let over: string | undefined;
+
   async function open(request: Request): Promise<void> {
     const params = paramsOf(request);
     const cwd = textOf(params.cwd);
@@ -74,45 +84,36 @@ export function createSessions(deps: SessionsDeps): Sessions {
     const named = request.method === 'session/load' || request.method === 'session/resume';
     const question = opening(request);
     try {
-      if (named) await again(request, cwd, about, question.asked);
-      else await fresh(request, await sessionKeys.create(cwd, about, question.asked));
+      if (named) await again(request, cwd, about, question);
+      else await fresh(request, await sessionKeys.create(cwd, about, question));
     } catch (thrown) {
-      wires.editor.send(failedRequest(idOf(request), thrown));
+      const id = idOf(request);
+      wires.editor.send(over === undefined ? failedRequest(id, thrown) : encodeError(id, agentGoneError(over)));
     } finally {
       question.over();
     }
   }
 
-  /**
-   * The question whether a session may be opened. The editor has no session to show it in, so it is a form about the editor's
-   * own request; where the editor has no forms, it is answered elsewhere, and the request waits.
-   */
-  function opening(request: Request) {
+  /** The question whether a session may be opened, as long as its request waits. */
+  function opening(request: Request): Waiting & { over(): void } {
+    const back = new AbortController();
+    const id = sameId(idOf(request));
+    waiting.set(id, back);
     let shown: string | undefined;
     return {
-      asked(ask_id: string): void {
+      signal: back.signal,
+      asked(ask_id) {
         if (!forms()) return;
         const { cwd } = paramsOf(request);
-        const params = {
-          mode: 'form',
-          requestId: request.message.id ?? null,
-          message: `May the agent ${name} open a session in ${asText(cwd ?? 'this directory')}? (${request.method})`,
-          requestedSchema: {
-            type: 'object',
-            properties: { allow: { type: 'boolean', title: 'Open the session' } },
-            required: ['allow'],
-          },
-        };
-        shown = wires.put('elicitation/create', params, ({ message }) => {
-          const approved =
-            within(message, 'result', 'action') === 'accept' && within(message, 'result', 'content', 'allow') === true;
-          const reason = approved ? {} : { reason: 'said no in the editor' };
-          const body = { ask_id, approved, ...reason };
+        const about = { id: request.message.id ?? null, method: request.method, cwd };
+        shown = wires.put('elicitation/create', openingForm(about, name), ({ message }) => {
+          const body = { ask_id, ...openingAnswer(message.result) };
           // Another answer may have been first; then that one counts.
           bridge.submit({ kind: 'ask.answer', actor: { ...person, interactive: true }, body }).catch(() => {});
         });
       },
-      over(): void {
+      over() {
+        waiting.delete(id);
         if (shown) wires.withdraw(shown);
       },
     };
@@ -138,7 +139,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
   }
 
   /** The agent restores what it can; where it cannot, or no longer knows the session, the log does. */
-  async function again(request: Request, cwd: string | undefined, about: JsonObject, asked: Asked): Promise<void> {
+  async function again(request: Request, cwd: string | undefined, about: JsonObject, question: Waiting): Promise<void> {
     const wireId = asText(paramsOf(request).sessionId);
     const known = await sessionKeys.earlier(wireId);
     const { load, resume } = restores();
@@ -146,7 +147,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       if (known) return await restored.restore(request, known);
       throw new Fault('not_found', `there is no session ${wireId.slice(0, 100)}, and the agent cannot restore one`);
     }
-    const sessionKey = known ?? (await sessionKeys.find(wireId, cwd, about, asked));
+    const sessionKey = known ?? (await sessionKeys.find(wireId, cwd, about, question));
     const answered = ({ line, message }: Response) => {
       sessionKey.replaying = false;
       if (known && restores().log && objectOf(message.error)) {
@@ -259,7 +260,18 @@ export function createSessions(deps: SessionsDeps): Sessions {
     wires.editor.send(encode({ jsonrpc: '2.0', method: 'session/update', params: { sessionId: wireId, update } }));
   }
 
-  return { open, close, switchesMode, configure, openOwn };
+  return {
+    open,
+    close,
+    takenBack: (requestId) => waiting.get(sameId(requestId))?.abort(),
+    gone(why) {
+      over = why;
+      for (const each of waiting.values()) each.abort();
+    },
+    switchesMode,
+    configure,
+    openOwn,
+  };
 }
 
 /** Names and kinds; the values of variables and headers are for the agent alone. */

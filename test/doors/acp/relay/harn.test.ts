@@ -1,7 +1,8 @@
 /** The Harn profile through the relay: its questions are in the inbox and on receipts, its host calls are acts. */
 import { expect, test } from 'vitest';
-import type { Row } from '../../../../src/ports/index.ts';
+import type { PolicyEngine, Row } from '../../../../src/ports/index.ts';
 import { CWD, openStage, picks, type Stage, update } from '../../../support/acp/relay.ts';
+import { latch } from '../../../support/gateway/agents.ts';
 
 const END = { stopReason: 'end_turn' };
 const harn = { clientCapabilities: { _meta: { harn: {} } } };
@@ -10,8 +11,8 @@ const request = (requestId: string, kind: string, payload: object): [string, obj
   update('hitl_request', { _meta: { harn: { requestId, kind, payload } } }),
 ];
 
-async function opened(capabilities: object, rules = '[]'): Promise<Stage> {
-  const stage = await openStage({ rules });
+async function opened(capabilities: object, rules = '[]', engines: readonly PolicyEngine[] = []): Promise<Stage> {
+  const stage = await openStage({ rules, engines });
   stage.agent.on('initialize', () => ({ protocolVersion: 1, agentCapabilities: {} }));
   stage.agent.on('session/new', () => ({ sessionId: 's1' }));
   await stage.editor.ask('initialize', { protocolVersion: 1, ...capabilities });
@@ -82,6 +83,30 @@ test("the editor's own call is the answer, in the log and to the agent", async (
   await over;
   expect(answers).toEqual([params]);
   expect(await stage.home.runtime.store.get('ask', ask)).toMatchObject({ state: 'answered', answered_by: 'local:ana' });
+});
+
+test('the editor’s call is answered also where a rule answers the question first', async () => {
+  const answering = latch();
+  const slow: PolicyEngine = {
+    name: 'slow',
+    async decide({ tool }) {
+      if (tool === 'deploy') await answering.promise;
+      return { verdict: 'allow', reason: 'fine', engine: 'slow' };
+    },
+  };
+  const stage = await opened(harn, '[{ id: all, then: allow }]', [slow]);
+  const { answers, over } = asking(stage, APPROVAL);
+  await stage.editor.received(
+    ({ params }) => (params?.update as { sessionUpdate?: string })?.sessionUpdate === 'hitl_request',
+  );
+  const called = stage.editor.ask('harn.hitl.respond', { sessionId: 's1', request_id: 'h1', approved: false });
+  // Frames are read in their order: once this one has come back, the call has been read.
+  stage.agent.on('_test/after', () => ({}));
+  await stage.editor.ask('_test/after', { sessionId: 's1' });
+  answering.open();
+  expect((await called).error?.message).toBe('the question has its answer already');
+  await over;
+  expect(answers).toMatchObject([{ request_id: 'h1', approved: true }]);
 });
 
 test('an editor without the profile is asked by us, and a question the agent resolves itself is closed', async () => {

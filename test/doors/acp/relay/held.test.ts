@@ -343,6 +343,28 @@ test('a session that a rule leaves to a person waits for the answer, which can b
   expect((await second).error).toMatchObject({ code: 1403, message: expect.stringContaining('not today') });
 });
 
+test('a session that waits to be opened is opened no more when the editor takes its request back, or the agent goes', async () => {
+  const stage = await openStage({ rules: ASK_FIRST });
+  stage.agent.on('initialize', () => ({ protocolVersion: 1, agentCapabilities: { loadSession: true } }));
+  await stage.editor.ask('initialize', { protocolVersion: 1 });
+  const { store } = stage.home.runtime;
+  const asked = (state: string) => store.list({ object: 'ask', where: { state } });
+  const back = ['session/new', 'session/load'].map(async (method) => {
+    const request = stage.editor.ask(method, { sessionId: 'earlier', cwd: CWD, mcpServers: [] }, `my ${method}`);
+    await expect.poll(() => asked('open')).not.toEqual([]);
+    stage.editor.notify('$/cancel_request', { requestId: `my ${method}` });
+    return (await request).error?.code;
+  });
+  expect(await Promise.all(back)).toEqual([-32800, -32800]);
+  expect(await asked('open')).toEqual([]);
+  const last = stage.editor.ask('session/new', { cwd: CWD, mcpServers: [] });
+  await expect.poll(() => asked('open')).toHaveLength(1);
+  await stage.relay.agentGone('the agent exited with 1');
+  expect((await last).error).toMatchObject({ message: 'the agent exited with 1' });
+  expect(await asked('open')).toEqual([]);
+  expect(stage.agent.frames.filter(({ method }) => method?.startsWith('session/'))).toEqual([]);
+});
+
 test('an editor that has forms is asked itself whether a session may be opened', async () => {
   const stage = await openStage({ rules: ASK_FIRST });
   stage.agent.on('initialize', () => ({ protocolVersion: 1 }));
