@@ -41,6 +41,7 @@ async function aReplica(name: string, dir: string, secret = 'shared'): Promise<N
     store,
     commit: store.commit,
     ids,
+    clock: systemClock,
     log,
     directory: dir,
     secret,
@@ -144,7 +145,7 @@ test('a token that a client makes up is neither believed nor passed on', async (
 test('the link serves nobody without a token, with a made-up one, or with one of another key', async () => {
   const dir = aDirectory();
   const one = await aReplica('one', dir);
-  const other = createHopTokens({ id: 'replica_other', secret: 'another secret' });
+  const other = createHopTokens({ id: 'replica_other', secret: 'another secret', now: Date.now });
   const foreign = await other.sign({ from: 'replica_other', requestId: 'r' }, one.replicas.id, ASKED);
   for (const token of [undefined, 'made-up', foreign, foreign.replace(/\.[^.]*$/, '.')]) {
     const got = await ask(socketOf(dir, one), token === undefined ? {} : { [HOP_HEADER]: token });
@@ -159,7 +160,7 @@ test('the link serves nobody without a token, with a made-up one, or with one of
 test('a token is good once, for one request, at one replica', async () => {
   const dir = aDirectory();
   const one = await aReplica('one', dir);
-  const { sign } = createHopTokens({ id: 'replica_two', secret: 'shared' });
+  const { sign } = createHopTokens({ id: 'replica_two', secret: 'shared', now: Date.now });
   const hop = { from: 'replica_two', requestId: 'req_1' };
   const token = await sign(hop, one.replicas.id, ASKED);
   expect((await ask(socketOf(dir, one), { [HOP_HEADER]: token })).status).toBe(200);
@@ -190,7 +191,7 @@ test('a token that waited is refused: a replica that was paused acts on nothing 
 test('a request is handed on once: one that came over the link stays, whatever it names', async () => {
   const dir = aDirectory();
   const [one, two] = [await aReplica('one', dir), await aReplica('two', dir)];
-  const { sign } = createHopTokens({ id: 'replica_x', secret: 'shared' });
+  const { sign } = createHopTokens({ id: 'replica_x', secret: 'shared', now: Date.now });
   const token = await sign({ from: 'replica_x', requestId: 'r' }, one.replicas.id, ASKED);
   const headers = { [HOP_HEADER]: token, 'thing-id': `x${two.replicas.link.mark}` };
   expect(await ask(socketOf(dir, one), headers)).toEqual({ status: 200, text: 'one heard hello' });
