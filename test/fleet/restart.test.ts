@@ -29,7 +29,7 @@ test.each(['PostgreSQL', 'a file'])(
       env: { TOLLBRIDGE_SECRET_store: PASSWORD },
       config: () => ({
         ...(database && { store: { url: database.url, secret: 'store' } }),
-        listen: { allowed_hosts: ['127.0.0.1'], drain: '2s' },
+        listen: { allowed_hosts: ['127.0.0.1'], drain: '700ms' },
         rules: [{ id: 'all', then: 'allow' }],
       }),
     });

@@ -1,5 +1,6 @@
 /** Connections that break: no answered event is lost, none is written twice, and the outcome of a commit is found out. */
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { lookAtDatabase } from '../../../../src/cli/doctor/database.ts';
 import { createClock } from '../../../../src/core/clock.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { startProxy } from '../../../support/postgres/proxy.ts';
@@ -215,10 +216,15 @@ test('times are those of the database, whatever the clock of the machine says, a
   expect(away()).toBeLessThan(1_000);
   const { events } = await append(store, note('task_a', { n: 1 }));
   expect(Math.abs(Date.parse(events[0]!.created_at) - now())).toBeLessThan(1_000);
+  const clockAt = async () => (await lookAtDatabase(location)).filter(({ check }) => check === 'clock');
+  expect(await clockAt()).toMatchObject([
+    { state: 'warn', says: expect.stringMatching(/is 3600\.\d s ahead of that of/) },
+  ]);
   ahead = -600_000;
   await eventually(() => away() < 1_000, 'the clock to be corrected');
   ahead = 0;
   await eventually(() => away() < 1_000, 'the clock to be corrected');
+  expect(await clockAt()).toEqual([]);
   await store.close();
   expect(Math.abs(Date.parse(clock.now()) - Date.now())).toBeLessThan(1_000);
 });
