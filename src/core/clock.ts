@@ -3,15 +3,20 @@ import { randomFillSync } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
 import type { Clock, Ids } from '../ports/index.ts';
 
-export const systemClock: Clock = createClock();
+/** The clock of this process, which serves one log: corrected by that log's database, if it has one. */
+export const systemClock = createClock();
 
 /** Formatting a time costs more than reading it, and many are requested within one millisecond. */
-function createClock(): Clock {
+export function createClock(): Required<Clock> {
+  let ahead = 0;
   let at = Number.NaN;
   let spelled = '';
   return {
+    correct(aheadMs) {
+      ahead = aheadMs;
+    },
     now() {
-      const now = Date.now();
+      const now = Date.now() + ahead;
       if (now !== at) {
         at = now;
         spelled = new Date(now).toISOString();

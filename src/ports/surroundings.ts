@@ -4,6 +4,8 @@ import type { ReceiptSignature } from '../model/receipt.ts';
 export interface Clock {
   /** RFC 3339, UTC, milliseconds. */
   now(): string;
+  /** From now on times are those of another clock, which is this much ahead: all processes on a log in a database go by the database's. */
+  correct?(aheadMs: number): void;
 }
 
 export interface Ids {

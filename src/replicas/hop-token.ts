@@ -30,17 +30,17 @@ export interface HopTokensOptions {
   /** Shared by the replicas of one installation. */
   readonly secret: string;
   /** Milliseconds since 1970. */
-  readonly now?: () => number;
+  readonly now: () => number;
 }
 
-/** A replica that was paused for longer acts on nothing that waited for it: the caller has been told that it failed. */
+/** As long as a caller waits for a replica that does not answer. */
 export const HOP_LIFETIME_S = 5;
 /** Clocks of two machines may differ by this much. */
 const TOLERANCE_S = 5;
 const MOST_USED = 100_000;
 const TYPE = 'tollbridge-hop+jwt';
 
-export function createHopTokens({ id, secret, now = Date.now }: HopTokensOptions): HopTokens {
+export function createHopTokens({ id, secret, now }: HopTokensOptions): HopTokens {
   const key = createSecretKey(createHash('sha256').update(`internal link of replicas\n${secret}`).digest());
   /** Ids of tokens that were used, each with the time after which it is refused for its age. */
   const used = new Map<string, number>();

@@ -38,16 +38,18 @@ export function createLinkClient({ registry, tokens, log }: LinkClientDeps): Int
     return known;
   }
 
-  async function connect(
+  /** Resolves once the holder has confirmed the request, whose body it does not have yet, or has refused it, or is not there. */
+  async function propose(
     row: ReplicaRow,
     request: IncomingMessage,
-    body?: Uint8Array,
-  ): Promise<ClientRequest | undefined> {
+    body: Uint8Array | undefined,
+    longestMs: number,
+  ): Promise<Reply> {
     const requestId = request instanceof GatewayRequest ? request.id : '';
     const address = request.socket.remoteAddress;
     const hop = { from: registry.id, requestId, ...(address && { address }) };
     const token = await tokens.sign(hop, row.id, request);
-    if (request.socket.destroyed) return undefined;
+    if (request.socket.destroyed) return 'unwanted';
     const outgoing = open({
       ...locationOf(row.address),
       agent: agentOf(request.socket, row.id),
@@ -57,14 +59,26 @@ export function createLinkClient({ registry, tokens, log }: LinkClientDeps): Int
     });
     for (const [name, values] of headersOf(request, body)) outgoing.setHeader(name, values);
     outgoing.setHeader(HOP_HEADER, token);
-    const connected = await new Promise<boolean>((resolve) => {
-      outgoing.once('error', () => resolve(false));
-      outgoing.once('socket', (socket) => {
-        if (socket.connecting) socket.once('connect', () => resolve(true));
-        else resolve(true);
+    outgoing.flushHeaders();
+    const taken: Taken = { outgoing };
+    return await new Promise<Reply>((resolve) => {
+      const over = (how: Reply) => {
+        clearTimeout(late);
+        request.socket.off('close', left);
+        resolve(how);
+        if (typeof how === 'string') outgoing.destroy();
+      };
+      const left = () => over('unwanted');
+      const late = setTimeout(() => over('silent'), longestMs);
+      request.socket.once('close', left);
+      // Also later, when nobody waits here any more.
+      outgoing.on('error', () => over('gone'));
+      outgoing.once('information', () => over(taken));
+      outgoing.once('response', (answer) => {
+        taken.answer = answer;
+        over(taken);
       });
     });
-    return connected ? outgoing : undefined;
   }
 
   return {
@@ -75,23 +89,35 @@ export function createLinkClient({ registry, tokens, log }: LinkClientDeps): Int
       if (to === undefined || to === registry.id || came) return false;
       const row = await registry.find(to);
       if (!row) return false;
-      // One that is about to end accepts nothing any more, and is gone a moment later.
+      // One that is about to end confirms nothing any more, and is gone a moment later.
       const until = performance.now() + HOP_LIFETIME_S * 1000;
       for (;;) {
-        const outgoing = await connect(row, request, body);
-        if (outgoing) {
-          carry(outgoing, request, response, { body, log, to });
+        const reply = await propose(row, request, body, Math.max(until - performance.now(), 1));
+        if (reply === 'unwanted') return true;
+        if (typeof reply !== 'string') {
+          carry(reply, request, response, { body, log, to });
           return true;
         }
-        if (request.socket.destroyed) return true;
-        if (await registry.isGone(to)) return false;
-        if (performance.now() > until) break;
+        if (reply === 'gone' && (await registry.isGone(to))) return false;
+        if (reply === 'silent' || performance.now() > until) break;
         await pause(AGAIN_MS);
       }
+      log.warn({ replica: to, request_id: idOf(request) }, UNREACHABLE);
       refuse(response, refusal('elsewhere', UNREACHABLE), idOf(request));
       return true;
     },
   };
+}
+
+/**
+ * The holder confirms a request before it does anything with it, and gets the body only then. So one that broke off before has done
+ * nothing, and one that stood still until its caller was told that it does not answer has nothing to act on.
+ */
+type Reply = 'unwanted' | 'gone' | 'silent' | Taken;
+interface Taken {
+  readonly outgoing: ClientRequest;
+  /** Where it came as early: a refusal without a confirmation, or that of a request without a body. */
+  answer?: IncomingMessage;
 }
 
 const AGAIN_MS = 50;
@@ -99,41 +125,39 @@ const UNREACHABLE = 'the replica that holds this does not answer; try again';
 const BROKEN = 'the replica that held this broke off; whether the request had an effect is not known';
 
 function carry(
-  outgoing: ClientRequest,
+  { outgoing, answer }: Taken,
   request: IncomingMessage,
   response: ServerResponse,
   { body, log, to }: { readonly body: Uint8Array | undefined; readonly log: Logger; readonly to: string },
 ): void {
   let over = false;
-  function fail(why: string): void {
-    if (over) return;
-    over = true;
-    clearTimeout(silent);
-    outgoing.destroy();
-    if (response.destroyed) return;
-    log.warn({ replica: to, request_id: idOf(request) }, why);
-    refuse(response, refusal('elsewhere', why), idOf(request));
-  }
-  // The holder confirms a request before it does anything with it.
-  const silent = setTimeout(() => fail(UNREACHABLE), HOP_LIFETIME_S * 1000).unref();
-  outgoing.on('information', () => clearTimeout(silent));
-  outgoing.on('error', () => fail(BROKEN));
-  outgoing.on('response', (answer) => {
-    clearTimeout(silent);
-    response.writeHead(answer.statusCode ?? 502, answer.rawHeaders.filter(staysOnRaw));
+  function render(answered: IncomingMessage): void {
+    response.writeHead(answered.statusCode ?? 502, answered.rawHeaders.filter(staysOnRaw));
     response.flushHeaders();
-    pipeline(answer, response, () => {
+    pipeline(answered, response, () => {
       over = true;
       outgoing.destroy();
     });
+  }
+  outgoing.on('error', () => {
+    if (over) return;
+    over = true;
+    outgoing.destroy();
+    if (response.destroyed) return;
+    log.warn({ replica: to, request_id: idOf(request) }, BROKEN);
+    refuse(response, refusal('elsewhere', BROKEN), idOf(request));
   });
   response.once('close', () => {
     if (!over && !response.writableFinished) {
       over = true;
-      clearTimeout(silent);
       outgoing.destroy();
     }
   });
+  if (answer) {
+    render(answer);
+    return;
+  }
+  outgoing.on('response', render);
   if (body) outgoing.end(body);
   else pipeline(request, outgoing, () => {});
 }

@@ -7,6 +7,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { asFault } from '../model/faults.ts';
 import type { Closable, Logger } from '../ports/index.ts';
 import { refusal, refuse } from '../transport/http/refusal.ts';
@@ -50,7 +51,10 @@ export async function openLinkServer({
   log,
 }: LinkServerOptions): Promise<LinkServer & { begin(serving: LinkServing): void }> {
   let serving: LinkServing | undefined;
+  let leaving = false;
   const open = new Set<Socket>();
+  /** Answers to requests that were confirmed. */
+  const owed = new Set<GatewayResponse>();
 
   async function receive(request: GatewayRequest, response: GatewayResponse): Promise<void> {
     request.on('error', () => {});
@@ -68,7 +72,11 @@ export async function openLinkServer({
       refuse(response, refusal(kind === 'unauthenticated' ? 'unproven' : 'elsewhere', message), request.id);
       return;
     }
+    // What was not confirmed was not begun: the other side asks again, here or elsewhere.
+    if (leaving) request.socket.destroy();
     if (request.socket.destroyed) return;
+    owed.add(response);
+    response.once('close', () => owed.delete(response));
     response.writeProcessing();
     serving.serve(request, response);
   }
@@ -99,7 +107,10 @@ export async function openLinkServer({
       serving = how;
     },
     async close() {
+      leaving = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const until = performance.now() + GRACE_MS;
+      while ([...owed].some(({ streams }) => !streams) && performance.now() < until) await pause(10);
       for (const socket of open) socket.destroy();
       await closed;
       await end();
@@ -107,6 +118,8 @@ export async function openLinkServer({
   };
 }
 
+/** How long a request that was confirmed may take once this replica is to end. */
+const GRACE_MS = 2_000;
 /** The longest path that every system takes for a socket. */
 const LONGEST_PATH = 103;
 

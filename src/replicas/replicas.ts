@@ -1,5 +1,5 @@
 /** This process as one of the replicas on its store: known to the others, and linked with them. */
-import type { Closable, Ids, InternalLink, Logger, Store } from '../ports/index.ts';
+import type { Clock, Closable, Ids, InternalLink, Logger, Store } from '../ports/index.ts';
 import type { GatewayRequest, GatewayResponse } from '../transport/http/response.ts';
 import { createHolds } from './holds.ts';
 import { createHopTokens } from './hop-token.ts';
@@ -21,6 +21,7 @@ export interface ReplicasDeps {
   readonly store: Pick<Store, 'get' | 'list' | 'lease'>;
   readonly commit: Commit;
   readonly ids: Ids;
+  readonly clock: Clock;
   readonly log: Logger;
   /** The data directory. */
   readonly directory: string;
@@ -33,12 +34,12 @@ export interface ReplicasDeps {
 }
 
 export async function openReplicas(deps: ReplicasDeps): Promise<Replicas> {
-  const { store, commit, ids, log, secret, serve } = deps;
+  const { store, commit, ids, clock, log, secret, serve } = deps;
   const id = ids.next('replica');
   const server = await openLinkServer({ ...deps, id });
   try {
     const registry = await openRegistry({ store, commit, id, address: server.address, log });
-    const tokens = createHopTokens({ id, secret });
+    const tokens = createHopTokens({ id, secret, now: () => Date.parse(clock.now()) });
     const holds = createHolds({ store, commit, id, lease: registry.lease });
     server.begin({ tokens, serve });
     return {

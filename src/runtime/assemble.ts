@@ -13,6 +13,7 @@ import { projector } from '../core/events/projector.ts';
 import { cleanLogger } from '../core/redaction/clean-logger.ts';
 import { createRedactor, type Redactor } from '../core/redaction/redact.ts';
 import type { Settings } from '../core/settings.ts';
+import { Fault } from '../model/faults.ts';
 import { VERSION } from '../model/version.ts';
 import type { AutonomyTier } from '../model/words.ts';
 import { createPolicyChain } from '../policy/chain.ts';
@@ -43,7 +44,14 @@ import { comparableHash, comparableText } from '../receipt/seal/canonical-json.t
 import type { Keyring } from '../receipt/seal/keys.ts';
 import { createStoredVerifier } from '../receipt/verify/stored.ts';
 import { readFileText } from '../store/file-text.ts';
-import { isDatabase, type OpenStore, openStore, type StoreLocation } from '../store/index.ts';
+import {
+  hasPrivateFiles,
+  isDatabase,
+  type OpenStore,
+  openStore,
+  type StoreLocation,
+  storeName,
+} from '../store/index.ts';
 import { noteChange, rulesOnRecord } from './console/rules-on-record.ts';
 import { type Installation, type InstallationOptions, openInstallation } from './installation/installation.ts';
 import { createLargeValues } from './large-values.ts';
@@ -127,6 +135,16 @@ export async function openCoreRuntime(options: CoreRuntimeOptions): Promise<Core
   }
 }
 
+/** Signing with keys of its own beside those that all others share would leave receipts that the others cannot verify. */
+async function requireTheirKeys(store: StoreLocation | undefined): Promise<void> {
+  if (!store || !isDatabase(store) || store.keys || !(await hasPrivateFiles(store))) return;
+  throw new Fault(
+    'invalid_request',
+    `keys of the gateways lie in ${storeName(store)}, sealed under a secret: name it with store.keys`,
+    { param: 'store.keys' },
+  );
+}
+
 async function assemble(options: CoreRuntimeOptions, installation: Installation): Promise<CoreRuntime> {
   const clock = options.clock ?? systemClock;
   const ids = options.ids ?? createIds();
@@ -134,6 +152,7 @@ async function assemble(options: CoreRuntimeOptions, installation: Installation)
   const large = createLargeValues(redactor);
   const logger = cleanLogger(options.logger ?? SILENT, redactor);
   const { files } = installation;
+  await requireTheirKeys(options.store);
   const keyring = await installation.keyring(clock);
   const signer = options.replace?.signer ?? keyring.signer();
   const location = teaching(options.store ?? { path: join(options.dataDir, 'log.db') }, redactor.learn);

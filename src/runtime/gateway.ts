@@ -167,6 +167,7 @@ async function start(config: Config, options: GatewayOptions, installation: Inst
         store: core.store,
         commit: core.log.commit,
         ids,
+        clock: systemClock,
         log: logger,
         directory: config.dataDir,
         secret: await linkSecret(config, deps.secret, core.keyring),

@@ -1,8 +1,10 @@
 /**
- * What the replicas on one log tell others: each question to the configured webhooks, the steps of a task to the address that a peer named.
- * Once by all three together, and by another one when the one that did it is killed.
+ * What the replicas on one log tell others: each question to the configured webhooks, the steps of a task to the address that a peer named,
+ * the head of the log to its witness. Once by all three together, and by another one when the one that did it is killed.
  */
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readHeads } from '../../src/witness/record.ts';
 import type { Loose } from '../matrix/gateway-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Fleet, openFleet } from '../support/fleet/fleet.ts';
@@ -24,8 +26,9 @@ beforeAll(async () => {
   peer = await openHook({ lasting: true });
   fleet = await openFleet({
     env: { TOLLBRIDGE_SECRET_store: PASSWORD, TOLLBRIDGE_SECRET_hook: 'the key of the webhook' },
-    config: () => ({
+    config: (dir) => ({
       store: { url: database.url, secret: 'store', lease_timeout: '2s' },
+      witness: { kept: { file: headsIn(dir) } },
       approvals: { webhooks: { hook: { url: inbox.url, secret: 'hook' } } },
       doors: { a2a: { push: { allow: [peer.host] } } },
       rules: [{ id: 'ask', when: { effect: 'send' }, then: 'ask' }],
@@ -39,6 +42,8 @@ afterAll(async () => {
   await peer?.close();
   await database?.drop();
 }, 60_000);
+
+const headsIn = (dir: string) => join(dir, 'heads.jsonl');
 
 async function rest(method: 'GET' | 'POST', path: string, body?: object): Promise<Loose> {
   const headers = { authorization: `Bearer ${key}`, ...NATIVE };
@@ -125,4 +130,17 @@ test('a peer hears of the end once, though the replica that ran and reported the
   expect(seen.filter((step) => step === 'TASK_STATE_COMPLETED')).toHaveLength(1);
   expect(seen.at(-1)).toBe('TASK_STATE_COMPLETED');
   await fleet.start();
+});
+
+test('heads of the log are signed and sent by one of them at a time, each once', { timeout: 60_000 }, async () => {
+  const sizes = () => readHeads(headsIn(fleet.dir)).then((heads) => heads.map(({ size }) => size));
+  const before = (await sizes()).length;
+  for (let round = 1; round <= 2; round += 1) {
+    await ask('hello');
+    await eventually(async () => (await sizes()).length >= before + round, 'a head that covers it', {
+      timeoutMs: 25_000,
+    });
+  }
+  const found = await sizes();
+  expect(found).toEqual([...new Set(found)].toSorted((one, other) => one - other));
 });

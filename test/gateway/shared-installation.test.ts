@@ -5,7 +5,7 @@
 import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { consoleToken } from '../../src/auth/console-sessions.ts';
 import { listAgents, switchAgent } from '../../src/cli/commands/agents/agents.ts';
 import { consoleLink, signOut } from '../../src/cli/commands/console/console.ts';
@@ -200,6 +200,29 @@ describe.each(['PostgreSQL, a data directory each', 'a file, one data directory'
     expect(await bridge(b).view(ANA, 'quota', 'quota_few')).toMatchObject({ usage: { tasks: 2 } });
   });
 
+  test('work that is begun on both sides at once spends what is left of a quota once', async () => {
+    await write(
+      `rules: ${RULES}\npersonas: { some: { quota: some } }\nquotas: { some: { limits: { tasks: 5 }, per: 1d } }`,
+    );
+    const some = { persona_id: 'persona_some' };
+    const sessions = await Promise.all(
+      [a, b].map((side) => eventually(() => session(side, some).catch(() => undefined), 'the persona', WITHIN)),
+    );
+    const begun = await Promise.all(
+      Array.from({ length: 14 }, (_, n) =>
+        task([a, b][n % 2]!, sessions[n % 2]!, 'hello', some).then(
+          ({ resource }) => over(a, resource.id),
+          ({ kind }: { kind: string }) => kind,
+        ),
+      ),
+    );
+    expect(begun.toSorted()).toEqual([
+      ...Array.from({ length: 5 }, () => 'COMPLETED'),
+      ...Array.from({ length: 9 }, () => 'policy_violation'),
+    ]);
+    expect(await bridge(b).view(ANA, 'quota', 'quota_some')).toMatchObject({ usage: { tasks: 5 } });
+  });
+
   test('a definition that is accepted on this side runs on the other', async () => {
     const ask = async (side: Side, method: string, more: object) => {
       const headers = {
@@ -268,6 +291,33 @@ describe.each(['PostgreSQL, a data directory each', 'a file, one data directory'
     const verified = await typed(() => verify('all', { ...b.at }));
     expect(verified.out).toMatch(/^ok +\d+ receipts, nothing missing, nothing changed/);
   });
+
+  if (apart)
+    test('a gateway that does not know the secret of the keys, or another one, does not start', async () => {
+      const asked = async (name: string, keys: string) => {
+        const text = `store: { url: "${database.url}", secret: password, schema: shared${keys} }\nlisten: { port: 0 }\n`;
+        await writeFile(join(dir, `${name}.yaml`), text);
+        const at = { config: join(dir, `${name}.yaml`), data: join(dir, `data-${name}`) };
+        const config = await configIn(dir, { file: at.config, data: at.data, port: 0, env: process.env });
+        const started = await startGateway(config).then(
+          (gateway) => gateway.close().then(() => 'started'),
+          (thrown: Error) => thrown.message,
+        );
+        const { out } = await typed(() => doctor([], { ...at, port: '0', json: true }));
+        return { started, out };
+      };
+      const before = (await a.gateway.core.store.tip({ of: 'all' }))!;
+      const without = await asked('without', '');
+      expect(without.started).toMatch(
+        /keys of the gateways lie in .*, sealed under a secret: name it with store.keys$/,
+      );
+      expect(without.out).toMatch(/"check":"keys","state":"bad","says":"keys of the gateways lie in /);
+      vi.stubEnv('TOLLBRIDGE_SECRET_wrong', 'w'.repeat(40));
+      const wrong = await asked('wrong', ', keys: wrong');
+      vi.unstubAllEnvs();
+      expect(wrong.started).toMatch(/the secret that store.keys names does not open .* need the same one$/);
+      expect(await a.gateway.core.store.tip({ of: 'all' })).toBe(before);
+    });
 
   test('the doctor says where the keys are', async () => {
     const { out } = await typed(() => doctor([], { ...b.at, port: '0', json: true }));

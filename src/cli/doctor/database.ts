@@ -1,18 +1,19 @@
 /** Checks the database of the log: whether it can be reached and written, how far away it is, and how safe a commit is there. */
 import { systemClock } from '../../core/clock.ts';
 import { projector } from '../../core/events/projector.ts';
-import { openStore, type PostgresLocation, reportOn, storeName } from '../../store/index.ts';
+import { hasPrivateFiles, openStore, type PostgresLocation, reportOn, storeName } from '../../store/index.ts';
 import { errorMessageOf } from '../output/error-output.ts';
 import { counted } from '../output/terminal-text.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
 /** Beyond this, waiting for the database is most of what a call takes. */
 const FAR_MS = 10;
+const APART_MS = 2_000;
 
 export async function lookAtDatabase(location: PostgresLocation): Promise<readonly Finding[]> {
   const name = storeName(location);
   try {
-    const { server, schema, latencyMs, readOnly, fsync, encrypted, standbys, connectedStandbys } =
+    const { server, schema, latencyMs, aheadMs, readOnly, fsync, encrypted, standbys, connectedStandbys } =
       await reportOn(location);
     const findings: Finding[] = [];
     const way = `${latencyMs.toFixed(1)} ms a query, ${encrypted ? 'encrypted' : 'not encrypted'}`;
@@ -28,6 +29,15 @@ export async function lookAtDatabase(location: PostgresLocation): Promise<readon
     }
     if (latencyMs > FAR_MS)
       findings.push(warn('log', `${name} is ${latencyMs.toFixed(0)} ms away`, 'run gateways near it'));
+    if (Math.abs(aheadMs) > APART_MS) {
+      const apart = `${(Math.abs(aheadMs) / 1000).toFixed(1)} s ${aheadMs > 0 ? 'behind' : 'ahead of'}`;
+      const fix = 'set both by NTP: gateways go by the clock of the database';
+      findings.push(warn('clock', `the clock of this machine is ${apart} that of ${name}`, fix));
+    }
+    if (!location.keys && (await hasPrivateFiles(location)))
+      findings.push(
+        bad('keys', `keys of the gateways lie in ${name}, sealed under a secret`, 'name it with store.keys'),
+      );
     if (findings.some(({ state }) => state === 'bad')) return findings;
     if (schema === undefined) return [ok('log', `${about}; there is no log yet`), ...findings];
     const store = await openStore(location, { clock: systemClock, projector });

@@ -2,10 +2,12 @@
  * Rules for the console: the sources in force, a check of edited ones, what they would change in the recorded decisions, and saving
  * them. Saving writes the file that the configuration names, as an editor would; the gateway then reads it like any change of it.
  */
+
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
 import type { ComparedDecision, RuleSource, RulesInForce, TestedCase } from '../../console/rule-answers.ts';
 import type { RulesService } from '../../console/services.ts';
+import { systemClock } from '../../core/clock.ts';
 import { recordedDecisions } from '../../core/events/recorded-decisions.ts';
 import { eventId, position } from '../../model/events.ts';
 import { asFault, Fault } from '../../model/faults.ts';
@@ -130,7 +132,7 @@ export function consoleRules({ core, config }: ConsoleRulesDeps): RulesService {
     check,
     async *compare(name, text, sinceMs, signal): AsyncGenerator<ComparedDecision> {
       const chain = rulesToCompare(await loadPolicies(await edited(name, text)));
-      const after = await cursorBefore(Date.now() - sinceMs);
+      const after = await cursorBefore(Date.parse(systemClock.now()) - sinceMs);
       const tip = await store.tip({ of: 'all' });
       const first = after ? (position(after) ?? 0) : 0;
       const all = Math.max(1, (tip ? (position(tip) ?? 0) : 0) - first);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { API_KEYS } from '../../auth/api-keys.ts';
 import { CONSOLE_SESSIONS } from '../../auth/console-sessions.ts';
 import { directoryFiles } from '../../auth/private-file.ts';
-import { systemClock } from '../../core/clock.ts';
+import { later, systemClock } from '../../core/clock.ts';
 import type { Clock, Closable, PendingActs, PrivateFiles, Signer } from '../../ports/index.ts';
 import { type KeyFile, RECEIPT_KEYS, sharedKeyFile } from '../../receipt/seal/key-file.ts';
 import { type Keyring, openKeyring, withRetired } from '../../receipt/seal/keys.ts';
@@ -63,7 +63,7 @@ const MOVED: readonly (readonly [file: string, join: (shared: string, own: strin
 
 /** Once for each data directory: a gateway that had files of its own brings them along. */
 async function moveInto(files: DatabaseFiles, own: PrivateFiles, ownActs: ReturnType<typeof fileActs>): Promise<void> {
-  const at = new Date(Date.now() + files.lagMs).toISOString();
+  const at = later(systemClock.now(), files.lagMs);
   for (const [file, joined] of MOVED) {
     const text = await own.read(file);
     if (text === undefined) continue;

@@ -16,6 +16,8 @@ const TLS = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|HOSTNAME_M
 const GONE =
   /Connection terminated|connection is insecure|Query read timeout|not queryable|timeout exceeded when trying to connect|timeout expired|Client was closed/i;
 
+const NO_TLS = /server does not support SSL/i;
+
 /** The SQLSTATE of an error that the server reported. */
 export function sqlState(thrown: unknown): string | undefined {
   const { code, severity } = (thrown ?? {}) as Thrown;
@@ -77,6 +79,12 @@ export function environmentFault(thrown: unknown, name: string): Fault | undefin
         cause: causeOf(thrown),
       },
     );
+  }
+  const { message } = (thrown ?? {}) as Thrown;
+  if (state === undefined && typeof message === 'string' && NO_TLS.test(message)) {
+    return new Fault('unavailable', `${name} speaks no TLS, and its sslmode asks for it: see ssl in postgresql.conf`, {
+      cause: causeOf(thrown),
+    });
   }
   if (!isConnectionLoss(thrown)) return undefined;
   const why = code === undefined || state !== undefined ? '' : ` (${code})`;

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { Database } from '../engine/database.ts';
 import { createStore, type EngineOptions, type EngineStore, LOCK_TIMEOUT_MS } from '../engine/store.ts';
 import type { OpenOptions, SchemaVersion } from '../index.ts';
+import { createDatabaseClock } from './connection/clock.ts';
 import { type Connections, createConnections } from './connection/connections.ts';
 import { createNotices } from './connection/notices.ts';
 import { createTurns } from './connection/turns.ts';
@@ -106,7 +107,10 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
     throw environmentFault(thrown, name) ?? thrown;
   }
   const versions = createVersions(writer, name, logger);
-  const notices = createNotices({ connections, versions, target: direct, schema, writer });
+  const clock = createDatabaseClock(options.clock, name, logger);
+  const notices = createNotices({ connections, versions, clock, target: direct, schema, writer });
+  // Before anything is dated.
+  await notices.ready;
   const { announce } = notices;
   const turns = createTurns(direct, versions, schema);
   const shared = { connections, versions, schema, name, writer, lockTimeoutMs, standby, announce };
@@ -144,6 +148,7 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
     async close() {
       await Promise.allSettled([notices.close(), leases.close(), turns.close(), sweep.close()]);
       await connections.close();
+      clock.close();
     },
   };
 }

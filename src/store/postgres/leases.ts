@@ -1,7 +1,7 @@
 /**
  * Leases as session-level advisory locks on one connection: they end with it. The server ends it when nothing was received from its holder for
- * the timeout, so a process that was paused or cut off loses its leases; it believes so itself after the same time. Each taking counts up an
- * epoch that later commits are checked against.
+ * the timeout, so a process that was paused or cut off loses its leases; it believes so itself after the same time. Each taking has a later
+ * epoch, which later commits are checked against.
  */
 import { createHash } from 'node:crypto';
 import pg from 'pg';
@@ -42,7 +42,7 @@ interface Session {
 
 export function createLeases(deps: LeasesDeps): Leases {
   const { target, versions, schema, writer, timeoutMs, lockTimeoutMs, standby } = deps;
-  const TAKE = filledIn('SELECT epoch, generation FROM $S.lease_1($1, $2, $3, $4)', schema);
+  const TAKE = filledIn('SELECT epoch, generation FROM $S.lease_2($1, $2, $3, $4)', schema);
   let session: Promise<Session> | undefined;
   let closed = false;
 

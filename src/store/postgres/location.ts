@@ -16,7 +16,7 @@ export interface PostgresLocation {
   readonly schema?: string;
   /** A write is answered only once a synchronous standby has applied it. */
   readonly standby?: boolean;
-  /** Connections of one gateway at most, beside the two for leases and notices. */
+  /** Connections of one gateway at most, beside those for leases, notices, turns and shared keys. */
   readonly connections?: number;
   /** How long a write waits for another gateway before it is refused. */
   readonly lockTimeoutMs?: number;

@@ -1,4 +1,5 @@
 /** What an operator wants to know of a database: whether it can be used, how far away it is, and how safe a commit is there. */
+import { TIME } from './connection/clock.ts';
 import { connected } from './index.ts';
 import { type PostgresLocation, SCHEMA } from './location.ts';
 import { versionOf } from './schema/migrations.ts';
@@ -10,6 +11,8 @@ export interface DatabaseReport {
   /** The quickest of a few queries. */
   readonly latencyMs: number;
   readonly readOnly: boolean;
+  /** How far its clock is ahead of this machine's. */
+  readonly aheadMs: number;
   readonly fsync: boolean;
   readonly encrypted: boolean;
   /** Names of the synchronous standbys, as the server is configured; empty: a commit waits for none. */
@@ -33,16 +36,20 @@ export function reportOn(location: PostgresLocation): Promise<DatabaseReport> {
       ...[boolean, number],
     ];
     let latencyMs = Number.POSITIVE_INFINITY;
+    let aheadMs = 0;
     for (let n = 0; n < ASKED; n++) {
       const asked = performance.now();
-      await connections.query('SELECT 1');
-      latencyMs = Math.min(latencyMs, performance.now() - asked);
+      const [time] = await connections.query(`SELECT ${TIME}`);
+      const took = performance.now() - asked;
+      if (took >= latencyMs) continue;
+      latencyMs = took;
+      aheadMs = (time![0] as number) + took / 2 - Date.now();
     }
     const connection = await connections.take();
     try {
       const version = await versionOf(connection, location.schema ?? SCHEMA);
       return {
-        ...{ server, readOnly, fsync, standbys, encrypted, latencyMs },
+        ...{ server, readOnly, fsync, standbys, encrypted, latencyMs, aheadMs },
         schema: version && `${version.major}.${version.minor}`,
         connectedStandbys: standbys === '' ? 0 : count,
       };

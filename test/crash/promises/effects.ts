@@ -13,6 +13,8 @@ interface Call {
   cleared: boolean;
   /** `tool.completed` and `tool.failed`, with the code if there is one. */
   readonly ends: string[];
+  /** The same, beside the receipt: the process that ran the call came back after others had ended its task. */
+  readonly late: string[];
 }
 export interface EffectCounts {
   readonly effects: number;
@@ -34,12 +36,17 @@ export function effectsAreHeld(evidence: Evidence): EffectCounts {
     if (!call.cleared) throw new Broken('no effect without a decision', `${id} ran and was never allowed`, call);
     if (call.tool !== tool || !isDeepStrictEqual(call.input, args))
       throw new Broken('what runs is what was allowed', id, { allowed: call, ran: { tool, args } });
-    if (!call.ends.includes('ok')) cut += 1;
+    if (![...call.ends, ...call.late].includes('ok')) cut += 1;
   }
   let unknown = 0;
-  for (const [id, { task, tool, ends }] of calls) {
-    if (ends.length > 1) throw new Broken('a call ends once', id, ends);
-    if (ends[0] === 'ok' && tool !== 'read_note' && !happened.has(id))
+  for (const [id, { task, tool, ends, late }] of calls) {
+    if (ends.length > 1 || late.length > 1) throw new Broken('a call ends once', id, { ends, late });
+    if (late.length > 0 && !UNSEEN.includes(ends[0] ?? ''))
+      throw new Broken('an end beside the receipt is of a call whose end the receipt does not know', id, {
+        ends,
+        late,
+      });
+    if ([...ends, ...late].includes('ok') && tool !== 'read_note' && !happened.has(id))
       throw new Broken('a completed call has happened', `${id} is not in the journal`);
     if (ends[0] === 'outcome_unknown') unknown += 1;
     const ended = isTerminal(evidence.tasks.get(task)?.status ?? '');
@@ -48,6 +55,9 @@ export function effectsAreHeld(evidence: Evidence): EffectCounts {
   }
   return { effects: happened.size, cut, unknown };
 }
+
+/** How a receipt names a call whose end was not seen. */
+const UNSEEN = ['outcome_unknown', 'canceled'];
 
 function callsOf({ events, asks, replays }: Evidence): Map<string, Call> {
   const calls = new Map<string, Call>();
@@ -63,6 +73,7 @@ function callsOf({ events, asks, replays }: Evidence): Map<string, Call> {
           input: payload.input,
           cleared: false,
           ends: [],
+          late: [],
         });
         break;
       case 'vendor.tollbridge.decided': {
@@ -85,11 +96,11 @@ function callsOf({ events, asks, replays }: Evidence): Map<string, Call> {
         break;
       }
       case 'tool.completed':
-        call?.ends.push('ok');
+      case 'tool.failed': {
+        const how = event === 'tool.completed' ? 'ok' : String(payload.code ?? 'failed');
+        (payload.after_end === true ? call?.late : call?.ends)?.push(how);
         break;
-      case 'tool.failed':
-        call?.ends.push(String(payload.code ?? 'failed'));
-        break;
+      }
       case 'tool.denied':
         call?.ends.push('denied');
         break;

@@ -1,9 +1,10 @@
 /** `serve --workers N`, as it is typed: one port, several processes, one of which may die; and nothing is left when it ends. */
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { exchange } from '../../support/mcp/wire-client.ts';
+import { createDatabase, PASSWORD } from '../../support/postgres/server.ts';
 import { aDirectory, program, ran } from '../../support/process/cli.ts';
 
 /** The processes whose parent this is. */
@@ -24,48 +25,62 @@ function alive(pid: number): boolean {
   return existsSync(`/proc/${pid}`);
 }
 
-test('workers share a port, a token and their sessions; one that is killed is replaced; a stop ends them all', {
-  timeout: 120_000,
-}, async () => {
-  const dir = await aDirectory();
-  const data = join(dir, 'data');
-  const { child, says, ended } = program(['--data', data, 'serve', '--port', '0', '--workers', '2', '--json'], {
-    cwd: dir,
-  });
-  const [line] = await says(/^\{"object":"gateway".*\n/m);
-  const { url, token, workers } = JSON.parse(line) as { url: string; token: string; workers: number };
-  expect(workers).toBe(2);
-  const pid = child.pid as number;
-  const first = childrenOf(pid);
-  expect(first).toHaveLength(2);
+test.each(['a file', 'PostgreSQL'])(
+  'workers on %s share a port, a token and their sessions; one that is killed is replaced; a stop ends them all',
+  {
+    timeout: 120_000,
+  },
+  async (where) => {
+    const dir = await aDirectory();
+    const data = join(dir, 'data');
+    const at = ['--data', data];
+    if (where === 'PostgreSQL') {
+      const database = await createDatabase();
+      onTestFinished(database.drop);
+      const file = join(dir, 'gateway.yaml');
+      writeFileSync(file, JSON.stringify({ demo: true, store: { url: database.url, secret: 'store', keys: 'keys' } }));
+      at.push('--config', file);
+    }
+    const { child, says, ended } = program([...at, 'serve', '--port', '0', '--workers', '2', '--json'], {
+      cwd: dir,
+      env: { TOLLBRIDGE_SECRET_store: PASSWORD, TOLLBRIDGE_SECRET_keys: 'k'.repeat(32) },
+    });
+    const [line] = await says(/^\{"object":"gateway".*\n/m);
+    const { url, token, workers } = JSON.parse(line) as { url: string; token: string; workers: number };
+    expect(workers).toBe(2);
+    const pid = child.pid as number;
+    const first = childrenOf(pid);
+    expect(first).toHaveLength(2);
 
-  const headers = { authorization: `Bearer ${token}` };
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
-  const body = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
-  const opened = await exchange(`${url}/mcp`, { headers, body });
-  const session = { ...headers, 'mcp-session-id': opened.headers['mcp-session-id'] as string };
-  const list = async () =>
-    (await exchange(`${url}/mcp`, { headers: session, body: { jsonrpc: '2.0', id: 2, method: 'tools/list' } })).status;
-  // Each request is a connection of its own, and each connection is given to another worker.
-  for (let time = 0; time < 4; time += 1) expect(await list()).toBe(200);
+    const headers = { authorization: `Bearer ${token}` };
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+    const body = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
+    const opened = await exchange(`${url}/mcp`, { headers, body });
+    const session = { ...headers, 'mcp-session-id': opened.headers['mcp-session-id'] as string };
+    const list = async () =>
+      (await exchange(`${url}/mcp`, { headers: session, body: { jsonrpc: '2.0', id: 2, method: 'tools/list' } }))
+        .status;
+    // Each request is a connection of its own, and each connection is given to another worker.
+    for (let time = 0; time < 4; time += 1) expect(await list()).toBe(200);
 
-  process.kill(first[0] as number, 'SIGKILL');
-  await says(/worker \d+ ended \(SIGKILL\); another one is started/);
-  await eventually(
-    () => childrenOf(pid).length === 2 && !childrenOf(pid).includes(first[0] as number),
-    'another worker',
-  );
-  // Whichever of the two held the session, it goes on.
-  for (let time = 0; time < 4; time += 1) expect(await list()).toBe(200);
-  await eventually(() => readdirSync(join(data, 'replicas')).length === 2, 'two links', { timeoutMs: 60_000 });
+    process.kill(first[0] as number, 'SIGKILL');
+    await says(/worker \d+ ended \(SIGKILL\); another one is started/);
+    await eventually(
+      () => childrenOf(pid).length === 2 && !childrenOf(pid).includes(first[0] as number),
+      'another worker',
+    );
+    // Whichever of the two held the session, it goes on.
+    for (let time = 0; time < 4; time += 1) expect(await list()).toBe(200);
+    await eventually(() => readdirSync(join(data, 'replicas')).length === 2, 'two links', { timeoutMs: 60_000 });
 
-  const last = childrenOf(pid);
-  child.kill('SIGTERM');
-  expect((await ended).code).toBe(0);
-  await eventually(() => !last.some(alive), 'no worker to be left');
-  expect(readdirSync(join(data, 'replicas'))).toEqual([]);
-  await expect(fetch(url)).rejects.toThrow();
-});
+    const last = childrenOf(pid);
+    child.kill('SIGTERM');
+    expect((await ended).code).toBe(0);
+    await eventually(() => !last.some(alive), 'no worker to be left');
+    expect(readdirSync(join(data, 'replicas'))).toEqual([]);
+    await expect(fetch(url)).rejects.toThrow();
+  },
+);
 
 test('workers stop when the process that started them is killed', { timeout: 120_000 }, async () => {
   const dir = await aDirectory();

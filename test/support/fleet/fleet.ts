@@ -47,8 +47,9 @@ export interface FleetOptions {
   /** More of the configuration, once the directory is known, of the replica in this slot. */
   readonly config?: (dir: string, slot: number) => object;
   readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Env | ((slot: number) => Env);
 }
+type Env = Readonly<Record<string, string>>;
 
 export async function openFleet({
   count = 3,
@@ -81,7 +82,7 @@ export async function openFleet({
     const child = spawn(process.execPath, [PROGRAM, ...command], {
       cwd: dir,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...inherited, ...env },
+      env: { ...inherited, ...(typeof env === 'function' ? env(slot) : env) },
     });
     let said = '';
     child.stderr.on('data', (chunk) => {

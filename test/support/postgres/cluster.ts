@@ -1,14 +1,22 @@
 /** A PostgreSQL server of a test's own, to be stopped, crashed and failed over to a standby while gateways work on it. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { eventually } from '../eventually.ts';
 import type { Done, Order } from './cluster-process.ts';
+import { dataLocation } from './data-location.ts';
+import { PASSWORD, USER } from './server.ts';
 
 export interface Cluster {
   /** Of the primary. It changes when a standby takes its place. */
   port(): number;
+  standbyPort(): number;
+  /** From now on the standby hears of nothing that is committed, and no commit waits for it. */
+  cutStandby(): Promise<void>;
+  /** Asks the primary, or the server at this port. */
+  query(text: string, port?: number): Promise<unknown[][]>;
   stop(how: 'fast' | 'immediate'): Promise<void>;
   start(): Promise<void>;
   /** Resolves once commits wait for it. */
@@ -25,13 +33,14 @@ export interface ClusterOptions {
 }
 
 export async function openCluster({ settings = [], certificate = '' }: ClusterOptions = {}): Promise<Cluster> {
-  const dir = mkdtempSync(join(tmpdir(), 'tollbridge-cluster-'));
+  const dir = mkdtempSync(join(dataLocation(), 'tollbridge-cluster-'));
   const main = fileURLToPath(new URL('./cluster-process.ts', import.meta.url));
   const child: ChildProcess = fork(main, [dir, certificate, ...settings], {
     execArgv: ['--import', 'tsx'],
     silent: true,
   });
   let port = 0;
+  let standby = 0;
   let last: Promise<unknown> = answer();
 
   function answer(): Promise<void> {
@@ -42,6 +51,7 @@ export async function openCluster({ settings = [], certificate = '' }: ClusterOp
         child.off('exit', gone);
         if ('failed' in done) return reject(new Error(done.failed));
         port = done.port;
+        standby = done.standby ?? 0;
         resolve();
       });
     });
@@ -56,9 +66,30 @@ export async function openCluster({ settings = [], certificate = '' }: ClusterOp
     return done;
   }
 
+  async function query(text: string, at = port): Promise<unknown[][]> {
+    const client = new pg.Client({ host: '127.0.0.1', port: at, user: USER, password: PASSWORD, database: 'postgres' });
+    client.on('error', () => undefined);
+    await client.connect();
+    try {
+      return (await client.query({ text, rowMode: 'array' })).rows as unknown[][];
+    } finally {
+      await client.end();
+    }
+  }
+
   await order({ do: 'start' });
   return {
     port: () => port,
+    standbyPort: () => standby,
+    query,
+    async cutStandby() {
+      await query("ALTER SYSTEM SET synchronous_standby_names = ''");
+      await query('SELECT pg_reload_conf()');
+      await query("ALTER SYSTEM SET primary_conninfo = ''", standby);
+      await query('SELECT pg_reload_conf()', standby);
+      const streams = async () => (await query('SELECT 1 FROM pg_stat_replication')).length > 0;
+      await eventually(async () => !(await streams()), 'the standby to be cut off');
+    },
     stop: (how) => order({ do: 'stop', how }),
     start: () => order({ do: 'start' }),
     addStandby: () => order({ do: 'add standby' }),

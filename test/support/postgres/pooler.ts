@@ -9,7 +9,7 @@ import { PASSWORD, USER } from './server.ts';
 export interface Pooler {
   readonly port: number;
   /** How often a client's transaction ran on another connection than the one before it. */
-  readonly moves: () => number;
+  readonly moves: () => number | Promise<number>;
   close(): Promise<void>;
 }
 

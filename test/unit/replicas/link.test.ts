@@ -1,7 +1,7 @@
 /** The internal link: who may use it, for what, how often, and what happens to a request whose holder does not answer. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type IncomingMessage, request } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -41,6 +41,7 @@ async function aReplica(name: string, dir: string, secret = 'shared'): Promise<N
     store,
     commit: store.commit,
     ids,
+    clock: systemClock,
     log,
     directory: dir,
     secret,
@@ -144,7 +145,7 @@ test('a token that a client makes up is neither believed nor passed on', async (
 test('the link serves nobody without a token, with a made-up one, or with one of another key', async () => {
   const dir = aDirectory();
   const one = await aReplica('one', dir);
-  const other = createHopTokens({ id: 'replica_other', secret: 'another secret' });
+  const other = createHopTokens({ id: 'replica_other', secret: 'another secret', now: Date.now });
   const foreign = await other.sign({ from: 'replica_other', requestId: 'r' }, one.replicas.id, ASKED);
   for (const token of [undefined, 'made-up', foreign, foreign.replace(/\.[^.]*$/, '.')]) {
     const got = await ask(socketOf(dir, one), token === undefined ? {} : { [HOP_HEADER]: token });
@@ -159,7 +160,7 @@ test('the link serves nobody without a token, with a made-up one, or with one of
 test('a token is good once, for one request, at one replica', async () => {
   const dir = aDirectory();
   const one = await aReplica('one', dir);
-  const { sign } = createHopTokens({ id: 'replica_two', secret: 'shared' });
+  const { sign } = createHopTokens({ id: 'replica_two', secret: 'shared', now: Date.now });
   const hop = { from: 'replica_two', requestId: 'req_1' };
   const token = await sign(hop, one.replicas.id, ASKED);
   expect((await ask(socketOf(dir, one), { [HOP_HEADER]: token })).status).toBe(200);
@@ -190,7 +191,7 @@ test('a token that waited is refused: a replica that was paused acts on nothing 
 test('a request is handed on once: one that came over the link stays, whatever it names', async () => {
   const dir = aDirectory();
   const [one, two] = [await aReplica('one', dir), await aReplica('two', dir)];
-  const { sign } = createHopTokens({ id: 'replica_x', secret: 'shared' });
+  const { sign } = createHopTokens({ id: 'replica_x', secret: 'shared', now: Date.now });
   const token = await sign({ from: 'replica_x', requestId: 'r' }, one.replicas.id, ASKED);
   const headers = { [HOP_HEADER]: token, 'thing-id': `x${two.replicas.link.mark}` };
   expect(await ask(socketOf(dir, one), headers)).toEqual({ status: 200, text: 'one heard hello' });
@@ -216,14 +217,11 @@ test('what a replica that is gone held is served by the one that is asked, and t
   });
 });
 
-test('a replica that listens and does not answer costs its callers an answer that says so, not a yes and not for ever', async () => {
-  const dir = aDirectory();
-  const one = await aReplica('one', dir);
+/** A process that is alive for the others, and answers on its link as it is told to. Returns the mark of what it holds. */
+async function anotherHolder(dir: string, connected: (socket: Socket) => void): Promise<string> {
   const store = await createSqliteStore({ path: join(dir, 'log.db'), clock: systemClock, projector });
-  // As a process that was stopped: its socket takes bytes, and its lease is held.
-  const silent = createServer();
-  silent.on('connection', (socket) => socket.pause());
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const listener = createServer(connected);
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
   const id = 'replica_01ARZ3NDEKTSV4RRFFQ69G5FAV';
   const lease = await store.lease(`replica:${id}`);
   const row = {
@@ -231,7 +229,7 @@ test('a replica that listens and does not answer costs its callers an answer tha
     object: 'replica',
     created_at: '',
     updated_at: '',
-    address: `tcp:127.0.0.1:${(silent.address() as AddressInfo).port}`,
+    address: `tcp:127.0.0.1:${(listener.address() as AddressInfo).port}`,
   };
   await store.commit({
     decide: () => ({
@@ -246,16 +244,56 @@ test('a replica that listens and does not answer costs its callers an answer tha
       ],
     }),
   });
+  const open = new Set<Socket>();
+  listener.on('connection', (socket) => open.add(socket.on('error', () => {})));
   onTestFinished(async () => {
-    silent.closeAllConnections();
-    silent.close();
+    for (const socket of open) socket.destroy();
+    listener.close();
     await lease?.close();
     await store.close();
   });
-  const got = await ask(one.url, { ...hostOf(one.url), 'thing-id': 'x~01ARZ3NDEKTSV4RRFFQ69G5FAV' });
+  return '~01ARZ3NDEKTSV4RRFFQ69G5FAV';
+}
+
+test('a replica that listens and does not answer costs its callers an answer that says so, not a yes and not for ever', async () => {
+  const dir = aDirectory();
+  const one = await aReplica('one', dir);
+  // As a process that was stopped: its socket takes bytes, and its lease is held. When it goes on, it finds what it was sent.
+  let sent = '';
+  const mark = await anotherHolder(dir, (socket) => socket.on('data', (bytes) => (sent += bytes)));
+  const got = await ask(one.url, { ...hostOf(one.url), 'thing-id': `x${mark}` });
   expect(got.status).toBe(503);
   expect(JSON.parse(got.text).error.message).toBe('the replica that holds this does not answer; try again');
   expect(one.seen).toEqual([]);
+  expect(sent).toContain('POST /thing');
+  expect(sent).not.toContain('hello');
+});
+
+test('a request that its holder did not confirm is asked again, and one that it did is not', async () => {
+  const dir = aDirectory();
+  const one = await aReplica('one', dir);
+  const bodies: string[] = [];
+  let count = 0;
+  const mark = await anotherHolder(dir, (socket) => {
+    count += 1;
+    const nth = count;
+    socket.on('data', (bytes) => {
+      const text = String(bytes);
+      // As a replica that is about to end, or a connection that it had closed already.
+      if (nth === 1) return socket.destroy();
+      if (text.startsWith('POST')) return socket.write('HTTP/1.1 102 Processing\r\n\r\n');
+      bodies.push(text);
+      if (nth === 2) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
+      else socket.destroy();
+    });
+  });
+  const headers = { ...hostOf(one.url), 'thing-id': `x${mark}` };
+  expect(await ask(one.url, headers)).toEqual({ status: 200, text: 'ok' });
+  expect([count, bodies]).toEqual([2, ['hello']]);
+  const broken = await ask(one.url, headers);
+  expect(broken.status).toBe(503);
+  expect(JSON.parse(broken.text).error.message).toMatch(/broke off; whether the request had an effect is not known/);
+  expect([count, bodies, one.seen]).toEqual([3, ['hello', 'hello'], []]);
 });
 
 test('a caller that hangs up is gone for the holder too', async () => {

@@ -6,10 +6,13 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import type { Target } from '../location.ts';
 import { filledIn } from '../schema/migrations.ts';
+import { type DatabaseClock, TIME } from './clock.ts';
 import { type Connections, clientConfig, endClient, letExit } from './connections.ts';
-import type { Versions } from './versions.ts';
+import { SERVER, type Versions } from './versions.ts';
 
 export interface Notices {
+  /** Resolves once the state was asked for the first time. */
+  readonly ready: Promise<void>;
   /** After a commit. One notice is under way at a time: the next one covers all commits since. */
   announce(generation: number): void;
   close(): Promise<void>;
@@ -17,6 +20,7 @@ export interface Notices {
 export interface NoticesDeps {
   readonly connections: Connections;
   readonly versions: Versions;
+  readonly clock: DatabaseClock;
   readonly target: Target;
   readonly schema: string;
   readonly writer: string;
@@ -26,9 +30,9 @@ const LISTENING_POLL_MS = 500;
 const DEAF_POLL_MS = 50;
 const RECONNECT_MS = 250;
 
-export function createNotices({ connections, versions, target, schema, writer }: NoticesDeps): Notices {
+export function createNotices({ connections, versions, clock, target, schema, writer }: NoticesDeps): Notices {
   const channel = `tollbridge_${createHash('sha256').update(schema).digest('hex').slice(0, 16)}`;
-  const STATE = filledIn('SELECT generation, writer FROM $S.state', schema);
+  const STATE = filledIn(`SELECT generation, writer, ${SERVER}, ${TIME} FROM $S.state`, schema);
   let client: pg.Client | undefined;
   let listening = false;
   let closed = false;
@@ -77,8 +81,11 @@ export function createNotices({ connections, versions, target, schema, writer }:
   }
   async function poll(): Promise<void> {
     try {
+      const askedAt = Date.now();
       const [found] = await connections.query(STATE);
-      if (found) versions.seen(found[0] as number, found[1] as string);
+      if (!found) return;
+      clock.seen(found[3] as number, askedAt, Date.now());
+      versions.seen(found[0] as number, found[1] as string, found[2] as string);
     } catch {
       // A caller that reads or writes meets the error too.
     }
@@ -95,6 +102,7 @@ export function createNotices({ connections, versions, target, schema, writer }:
   listen();
   look();
   return {
+    ready: polling ?? Promise.resolve(),
     announce(generation) {
       wanted = Math.max(wanted, generation);
       announcing ??= send().finally(() => {

@@ -8,7 +8,7 @@ import { lockKey, type Target } from '../location.ts';
 import { filledIn } from '../schema/migrations.ts';
 import { type LockedState, type StateRow, stateOf } from '../writing/locked-state.ts';
 import { clientConfig, endClient, letExit } from './connections.ts';
-import type { Versions } from './versions.ts';
+import { SERVER, type Versions } from './versions.ts';
 
 export interface DatabaseTurns extends Turns {
   readonly held: boolean;
@@ -26,7 +26,8 @@ export function createTurns(target: Target, versions: Versions, schema: string):
   const key = lockKey(schema, 'turn');
   const STATE = filledIn(
     `SELECT s.generation, s.writer, s.position, s.resource, s.location, s.word, s.floor, s.floor_at,
-       CASE WHEN s.position > s.floor THEN (SELECT e.body FROM $S.events e WHERE e.position = s.position) END FROM $S.state s`,
+       CASE WHEN s.position > s.floor THEN (SELECT e.body FROM $S.events e WHERE e.position = s.position) END, ${SERVER}
+     FROM $S.state s`,
     schema,
   );
   let opening: Promise<pg.Client> | undefined;
@@ -95,7 +96,7 @@ export function createTurns(target: Target, versions: Versions, schema: string):
       // The types know `rowMode` of a query by itself only, not beside others in a list.
       const row = (state.value as unknown as pg.QueryArrayResult).rows[0] as StateRow;
       held = true;
-      versions.seen(row[0], row[1]);
+      versions.seen(row[0], row[1], row[9]);
       found = { generation: row[0], state: stateOf(row) };
       return { othersWrote: versions.version() !== before, release };
     },

@@ -48,8 +48,9 @@ export async function openDatabaseFiles(
   const sql = (text: string) => filledIn(text, schema);
   const CHANGED = sql('SELECT name, revision, sealed FROM $S.private_files WHERE revision > $1 ORDER BY revision');
   const ONE = sql('SELECT sealed FROM $S.private_files WHERE name = $1');
+  // Above those of changes that a standby lacked which took over: other gateways have seen their numbers.
   const PUT = sql(`INSERT INTO $S.private_files AS f (name, revision, sealed)
-    SELECT $1, coalesce(max(revision), 0) + 1, $2 FROM $S.private_files
+    SELECT $1, greatest(coalesce(max(revision), 0) + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $2 FROM $S.private_files
     ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, sealed = excluded.sealed`);
   const known = new Map<string, { readonly revision: number; readonly sealed: Uint8Array }>();
   let newest = 0;

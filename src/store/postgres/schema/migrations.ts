@@ -9,6 +9,7 @@ import type { Connection } from '../connection/connections.ts';
 import { sqlState } from '../errors.ts';
 import { lockKey } from '../location.ts';
 import { FUNCTIONS } from './functions.ts';
+import { LEASE_EPOCHS } from './leases.ts';
 import { PRIVATE } from './private.ts';
 import { TABLES } from './tables.ts';
 
@@ -16,7 +17,7 @@ export const MAJOR = 1;
 /** The major version until all rows of a copied log are there: no version takes the schema for a log before. */
 export const COPYING = 0;
 /** The step at index 0 makes minor version 1. A step that has shipped is never edited. */
-export const STEPS: readonly string[] = [`${TABLES}${FUNCTIONS}`, PRIVATE];
+export const STEPS: readonly string[] = [`${TABLES}${FUNCTIONS}`, PRIVATE, LEASE_EPOCHS];
 /** Events of one partition: dropped together when all of them are pruned. */
 export const PARTITION = 1_048_576;
 

@@ -10,7 +10,7 @@ export interface LockedState {
 
 export type StateRow = [
   ...[generation: number, writer: string, position: number, resource: number, location: number, word: number],
-  ...[floor: number, floorAt: string, body: string | null],
+  ...[floor: number, floorAt: string, body: string | null, server: string],
 ];
 
 export function stateOf(row: StateRow): LockedState {

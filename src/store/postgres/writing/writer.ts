@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { WriteSet } from '../../engine/commit/write-set.ts';
 import type { Ahead, Database } from '../../engine/database.ts';
 import type { Connection, Connections, Transaction } from '../connection/connections.ts';
-import type { Versions } from '../connection/versions.ts';
+import { SERVER, type Versions } from '../connection/versions.ts';
 import { isConnectionLoss, isRefusal, OutcomeUnknown } from '../errors.ts';
 import { filledIn } from '../schema/migrations.ts';
 import { type LockedState, type StateRow, stateOf } from './locked-state.ts';
@@ -41,17 +41,19 @@ const PAUSE_MS = 50;
 const CONTENDED_MS = 100;
 /** Writer, write, generation, lock timeout, standby. */
 const OWN_PARAMETERS = 5;
+const ALL_PARAMETERS = OWN_PARAMETERS + PARAMETERS;
 
 export function createWriter(deps: WriterDeps): Writer {
   const { connections, versions, schema, name, writer, lockTimeoutMs, standby, turns } = deps;
-  const placeholders = Array.from({ length: OWN_PARAMETERS + PARAMETERS }, (_, at) => `$${at + 1}`).join(', ');
-  const WRITE = `SELECT ${filledIn('$S', schema)}.write_1(${placeholders})`;
+  const placeholders = Array.from({ length: ALL_PARAMETERS }, (_, at) => `$${at + 1}`).join(', ');
+  // NULL, with nothing written, also from a server that counts its generations apart from the one that we know.
+  const WRITE = `SELECT CASE WHEN ${SERVER} = $${ALL_PARAMETERS + 1} THEN ${filledIn('$S', schema)}.write_1(${placeholders}) END AS write_1`;
   const COUNT = filledIn('SELECT $S.count_1($1, $2)', schema);
   const RESOLVE = filledIn('SELECT $S.resolve_1($1, $2, $3, $4)', schema);
   // The server ends a transaction whose holder is silent, so that a gateway that hangs does not keep the lock.
   const BEGIN = filledIn(
     `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${2 * lockTimeoutMs + 1_000};
-     SELECT $S.durable_1(${standby}); SELECT * FROM $S.lock_1(${lockTimeoutMs})`,
+     SELECT $S.durable_1(${standby}); SELECT *, ${SERVER} FROM $S.lock_1(${lockTimeoutMs})`,
     schema,
   );
   let writes = 0;
@@ -60,6 +62,7 @@ export function createWriter(deps: WriterDeps): Writer {
   const valuesOf = (writeSet: WriteSet, write: number, after: number) => [
     ...[writer, write, after, lockTimeoutMs, standby],
     ...parametersOf(writeSet),
+    versions.server(),
   ];
 
   /** Takes the lock. */
@@ -67,7 +70,7 @@ export function createWriter(deps: WriterDeps): Writer {
     const [found] = await connection.batch(BEGIN);
     // The columns of the statement.
     const row = found as unknown as StateRow;
-    versions.exact(row[0]);
+    versions.exact(row[0], row[9]);
     return {
       query: connection.query,
       over: false,

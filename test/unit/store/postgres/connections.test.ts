@@ -1,5 +1,7 @@
 /** Connections that break: no answered event is lost, none is written twice, and the outcome of a commit is found out. */
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { lookAtDatabase } from '../../../../src/cli/doctor/database.ts';
+import { createClock } from '../../../../src/core/clock.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { startProxy } from '../../../support/postgres/proxy.ts';
 import { all, append, note, postgresHome } from './home.ts';
@@ -177,4 +179,52 @@ test('a database that cannot be written refuses with the reason, and is written 
   );
   expect(store.trouble()).toBeUndefined();
   expect(await payloads(store)).toEqual([1, 3]);
+});
+
+test('a database without room refuses with the reason, keeps what it has, and is written again when there is room', async () => {
+  const location = home.database.location();
+  const store = await home.open(location);
+  await append(store, note('task_a', { n: 1 }));
+  const { schema } = location;
+  // As the server reports a full disk, at the moment when it finds out: in the middle of a write.
+  await home.database.query(`CREATE FUNCTION ${schema}.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$`);
+  await home.database.query(
+    `CREATE TRIGGER full_disk AFTER INSERT ON ${schema}.rows EXECUTE FUNCTION ${schema}.full()`,
+  );
+  const message = `no room left to write ${location.url} (schema ${schema}): free some disk space of the database`;
+  for (const n of [2, 3])
+    await expect(append(store, note('task_a', { n }))).rejects.toMatchObject({ kind: 'unavailable', message });
+  expect(store.trouble()).toBe(message);
+  expect(await payloads(store)).toEqual([1]);
+  await home.database.query(`DROP TRIGGER full_disk ON ${schema}.rows`);
+  await append(store, note('task_a', { n: 4 }));
+  expect(store.trouble()).toBeUndefined();
+  expect(await payloads(store)).toEqual([1, 4]);
+  expect((await all(store)).map(({ sequence }) => sequence)).toEqual([1, 2]);
+});
+
+test('times are those of the database, whatever the clock of the machine says, also while it changes', async () => {
+  const location = home.database.location();
+  const now = Date.now.bind(Date);
+  let ahead = 3_600_000;
+  const spied = vi.spyOn(Date, 'now').mockImplementation(() => now() + ahead);
+  onTestFinished(() => spied.mockRestore());
+  const clock = createClock();
+  const store = await home.open({ ...location, clock });
+  const away = () => Math.abs(Date.parse(clock.now()) - now());
+  expect(away()).toBeLessThan(1_000);
+  const { events } = await append(store, note('task_a', { n: 1 }));
+  expect(Math.abs(Date.parse(events[0]!.created_at) - now())).toBeLessThan(1_000);
+  const clockAt = async () => (await lookAtDatabase(location)).filter(({ check }) => check === 'clock');
+  expect(await clockAt()).toMatchObject([
+    { state: 'warn', says: expect.stringMatching(/is 3600\.\d s ahead of that of/) },
+  ]);
+  ahead = -600_000;
+  await eventually(() => away() < 1_000, 'the clock to be corrected');
+  ahead = 0;
+  await eventually(() => away() < 1_000, 'the clock to be corrected');
+  expect(await clockAt()).toEqual([]);
+  await store.close();
+  expect(Math.abs(Date.parse(clock.now()) - Date.now())).toBeLessThan(1_000);
 });

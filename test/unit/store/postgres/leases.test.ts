@@ -74,12 +74,11 @@ test('a batch that was decided before the lease was taken is void', async () => 
 test('all leases of a store are lost with their connection, and can be taken again', async () => {
   const store = await home.open(home.database.location());
   const leases = await Promise.all(['a', 'b', 'c'].map((name) => store.lease(name)));
-  expect(leases.map((lease) => lease?.epoch)).toEqual([1, 1, 1]);
   await home.database.query(
     `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tollbridge leases' AND datname = current_database()`,
   );
   await eventually(() => leases.every((lease) => lease!.lost.aborted), 'the notice');
   const again = await eventually(() => store.lease('a'), 'the lease');
-  expect(again.epoch).toBe(2);
+  expect(again.epoch).toBeGreaterThan(leases[0]!.epoch);
   expect((await append(store, note('task_a'))).events).toHaveLength(1);
 });

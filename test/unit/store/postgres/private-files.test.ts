@@ -65,7 +65,7 @@ test('the database has no text of it, and another secret does not open it', asyn
   });
   await expect(openDatabaseFiles(location, 'too short')).rejects.toThrow(/fewer than 32 characters/);
   // A file is sealed under its name.
-  await database.query(`UPDATE ${location.schema}.private_files f SET revision = revision + 10, sealed =
+  await database.query(`UPDATE ${location.schema}.private_files f SET revision = revision + 10000000, sealed =
     (SELECT sealed FROM ${location.schema}.private_files WHERE name = 'other') WHERE name = 'auth/api-keys.json'`);
   await expect(eventually(() => files.read('auth/api-keys.json').then((text) => text === 'more'))).rejects.toThrow(
     /does not open auth\/api-keys\.json/,
