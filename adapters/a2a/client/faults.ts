@@ -1,5 +1,6 @@
 /** Errors of a peer: whether a retry may succeed, and the fault each one becomes. Each names the host it came from. */
 import { asText, beginning, Fault } from '../../../src/index.ts';
+import { NEVER_SENT } from '../../../src/transport/outbound/kept-connections.ts';
 import type { PeerSettings } from './config.ts';
 
 type Where = Pick<PeerSettings, 'name' | 'base'>;
@@ -53,18 +54,8 @@ export function isPassing(cause: unknown): boolean {
   );
 }
 
-/** Errors that come before a single byte of the request has left. */
-const BEFORE_SENDING: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
 export function wasNeverSent(cause: unknown): boolean {
-  return !(cause instanceof Fault) && BEFORE_SENDING.has(networkCode(cause) ?? '');
+  return !(cause instanceof Fault) && NEVER_SENT.has(networkCode(cause) ?? '');
 }
 
 /** The system's word for a failed connection, below the words of `fetch` and of the SDK. */

@@ -13,6 +13,7 @@ import {
   type IncomingStream,
   type KeptConnection,
   type KeptConnections,
+  NEVER_SENT,
   type Outgoing,
   type SendOptions,
   TooMuch,
@@ -347,12 +348,3 @@ function unreached(cause: unknown, signal: AbortSignal): Fault {
   const fault = new Fault('upstream_unavailable', why, { cause });
   return NEVER_SENT.has(code) ? fault : unanswered(fault);
 }
-/** Errors before the connection was made; after any other, the request may have been executed. */
-const NEVER_SENT = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);

@@ -10,7 +10,7 @@ import type { Connection, Connections, Rows } from '../connection/connections.ts
 import { createConnections } from '../connection/connections.ts';
 import { environmentFault, isConnectionLoss } from '../errors.ts';
 import { lockKey, nameOf, type PostgresLocation, SCHEMA, targetOf } from '../location.ts';
-import { COPYING, filledIn, MAJOR, migrate } from '../schema/migrations.ts';
+import { COPYING, filledIn, MAJOR, prepare } from '../schema/migrations.ts';
 import { createActRows } from './acts.ts';
 import { createSeal } from './seal.ts';
 
@@ -207,14 +207,3 @@ export async function openDatabaseFiles(
 }
 
 type FileRow = Rows[number] & readonly [string, number, Uint8Array];
-
-async function prepare(connections: Connections, schema: string, name: string, major: number): Promise<void> {
-  const connection = await connections.take();
-  let broken = true;
-  try {
-    await migrate(connection, schema, name, { major });
-    broken = false;
-  } finally {
-    connection.release(broken);
-  }
-}
