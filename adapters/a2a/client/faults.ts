@@ -24,7 +24,7 @@ export class NotKnown extends Fault {
 }
 
 /** The peer answered with a status of HTTP, and no error of the protocol. */
-export class Answered extends Error {
+export class PeerStatusError extends Error {
   readonly statusCode: number;
 
   constructor({ status, statusText }: Response, text: string) {

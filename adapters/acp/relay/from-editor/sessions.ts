@@ -14,7 +14,7 @@ import type { Wires } from '../frames/pending.ts';
 import { failedRequest, refusedError } from '../frames/refusals.ts';
 import type { GatewayToolServer } from '../settings.ts';
 import type { RestoredSessions, Restores } from './restored-sessions.ts';
-import { type Asked, learnModes, type SessionKey, type SessionKeys } from './session-keys.ts';
+import { learnModes, type QuestionAsked, type SessionKey, type SessionKeys } from './session-keys.ts';
 import type { Turn, Turns } from './turns.ts';
 
 export interface Sessions {
@@ -138,7 +138,12 @@ export function createSessions(deps: SessionsDeps): Sessions {
   }
 
   /** The agent restores what it can; where it cannot, or no longer knows the session, the log does. */
-  async function again(request: Request, cwd: string | undefined, about: JsonObject, asked: Asked): Promise<void> {
+  async function again(
+    request: Request,
+    cwd: string | undefined,
+    about: JsonObject,
+    asked: QuestionAsked,
+  ): Promise<void> {
     const wireId = asText(paramsOf(request).sessionId);
     const known = await sessionKeys.earlier(wireId);
     const { load, resume } = restores();

@@ -34,7 +34,7 @@ import { headerValue } from '../../header-values.ts';
 import { unanswered } from '../unanswered.ts';
 import type { Opened, Sending, Unasked, Wire } from './transport.ts';
 
-export interface Remote {
+export interface HttpUpstream {
   readonly url: URL;
   /** Our headers, including credentials; called for every request. Returns a promise only where there is something to await. */
   headers(): Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>;
@@ -57,7 +57,7 @@ export interface HttpWire extends Wire {
 const RETRIES = 5;
 const RETRY_MS = 1000;
 
-export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): HttpWire {
+export function openHttp(remote: HttpUpstream, opened: Opened, unasked: Unasked): HttpWire {
   const { url } = remote;
   const path = `${url.pathname}${url.search}`;
   const cut = new AbortController();

@@ -6,7 +6,7 @@
 import { Fault } from '../../../model/faults.ts';
 import type { PrivateFiles } from '../../../ports/index.ts';
 import type { ActRows } from '../../pending-acts.ts';
-import type { Connection, Connections, Rows } from '../connection/connections.ts';
+import type { Connection, Connections, ResultRows } from '../connection/connections.ts';
 import { createConnections } from '../connection/connections.ts';
 import { environmentFault, isConnectionLoss } from '../errors.ts';
 import { lockKey, nameOf, type PostgresLocation, SCHEMA, targetOf } from '../location.ts';
@@ -206,4 +206,4 @@ export async function openDatabaseFiles(
   return files;
 }
 
-type FileRow = Rows[number] & readonly [string, number, Uint8Array];
+type FileRow = ResultRows[number] & readonly [string, number, Uint8Array];

@@ -3,7 +3,7 @@
  * does not count, and nothing runs twice.
  */
 import { expect, test } from 'vitest';
-import type { Run } from '../../../../src/core/events/rows.ts';
+import type { RunRow } from '../../../../src/core/events/rows.ts';
 import type { Store } from '../../../../src/ports/index.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { latch, scriptedAgent } from '../../../support/gateway/agents.ts';
@@ -158,7 +158,7 @@ test('a process that lost its name has it again once nobody else holds it, and k
   await begun.promise;
   await network.cut();
   network.restore();
-  const run = await t.runtime.store.get<Run>('run', task.id);
+  const run = await t.runtime.store.get<RunRow>('run', task.id);
   const isHeld = async () => {
     const lease = await t.runtime.store.lease(`instance:${run?.instance}`);
     await lease?.close();
