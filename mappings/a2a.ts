@@ -204,7 +204,7 @@ export const frames = frameTable(
 );
 
 /** An error on each binding. `grpc` is the status by name. */
-export interface WireError {
+interface WireError {
   readonly rpc: number;
   readonly http: number;
   readonly grpc: string;

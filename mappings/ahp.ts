@@ -32,7 +32,7 @@ export type Family = (typeof FAMILIES)[number];
  * One line per event. `answer` names the decision family the agent waits for; without it the event is a notification. `action`
  * and `effect` go to the gate, `facts` go to the log beside the decision.
  */
-export interface EventRow {
+interface EventRow {
   readonly wire: string;
   readonly dir: '<->' | '->' | 'none';
   readonly answer?: Family;

@@ -4,7 +4,7 @@
  */
 
 /** One wire word and the canonical word it stands for. A one-way row must say why. */
-export type Row<Wire, Core> =
+export type MappingRow<Wire, Core> =
   | { readonly wire: Wire; readonly core: Core; readonly dir: '<->' }
   | {
       readonly wire: Wire;
@@ -15,17 +15,17 @@ export type Row<Wire, Core> =
     };
 
 /** `Wire` are the words that can be sent; `toCore` may read more. */
-export interface Table<Wire extends string, Core extends string> {
-  readonly rows: readonly Row<string, Core>[];
+export interface MappingTable<Wire extends string, Core extends string> {
+  readonly rows: readonly MappingRow<string, Core>[];
   /** Undefined for a word the table does not have: the caller keeps the word as received and does not guess. */
   toCore(wire: string): Core | undefined;
   toWire(core: Core): Wire;
 }
 
-export function table<const Words extends readonly string[], const Rows extends readonly Row<string, Words[number]>[]>(
-  words: Words,
-  rows: Rows,
-): Table<Sent<Rows[number]>, Words[number]> {
+export function table<
+  const Words extends readonly string[],
+  const Rows extends readonly MappingRow<string, Words[number]>[],
+>(words: Words, rows: Rows): MappingTable<Sent<Rows[number]>, Words[number]> {
   const incoming = new Map<string, Words[number]>();
   const outgoing = new Map<string, Sent<Rows[number]>>();
 
@@ -52,7 +52,7 @@ export function table<const Words extends readonly string[], const Rows extends 
   };
 }
 
-type Sent<R extends Row<string, string>> = Extract<R, { readonly dir: '<->' | '<-' }>['wire'];
+type Sent<R extends MappingRow<string, string>> = Extract<R, { readonly dir: '<->' | '<-' }>['wire'];
 
 function claim<Value>(lookup: Map<string, Value>, word: string, value: Value, otherwise: string): void {
   if (lookup.has(word)) throw new Error(otherwise);

@@ -43,7 +43,7 @@ export function isOver(status: string): boolean {
 
 // ---- Events ----
 
-export interface EventRow {
+interface EventRow {
   readonly wire: string;
   readonly dir: '<->' | '->' | '<-';
   /** The events in the log for it. */

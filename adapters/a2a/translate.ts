@@ -39,12 +39,12 @@ export function dataPart(value: Json, metadata?: JsonObject): Part {
 }
 
 /** The bytes of an artifact when they fit into a message; otherwise its URL. */
-export interface Content {
+export interface ArtifactContent {
   readonly bytes?: Uint8Array;
   readonly url?: string;
 }
 
-export function filePart(artifact: Pick<Artifact, 'mime_type' | 'metadata'>, { bytes, url }: Content): Part {
+export function filePart(artifact: Pick<Artifact, 'mime_type' | 'metadata'>, { bytes, url }: ArtifactContent): Part {
   const filename = typeof artifact.metadata.name === 'string' ? artifact.metadata.name : '';
   const content: Part['content'] = bytes
     ? { $case: 'raw', value: Buffer.from(bytes) }
@@ -99,7 +99,7 @@ export function wireMessage(
 }
 
 /** Stores bytes that arrived inside a message and returns their id. */
-export type Keep = (file: {
+export type KeepFile = (file: {
   bytes: Uint8Array;
   mime_type: string;
   name: string;
@@ -107,7 +107,7 @@ export type Keep = (file: {
 }) => Promise<string>;
 
 /** A peer's message in canonical form. `aboutMessage` keeps the members that have no canonical place. */
-export async function toCoreMessage(message: Message, keep: Keep): Promise<MessageInput> {
+export async function toCoreMessage(message: Message, keep: KeepFile): Promise<MessageInput> {
   const parts: OurPart[] = [];
   const whole = visibilityIn(message.metadata) ?? 'public';
   for (const part of message.parts) {
@@ -142,7 +142,7 @@ function visibilityIn(metadata: Part['metadata']): Visibility | undefined {
 }
 
 /** Asynchronous only for bytes, which must be stored first. */
-function toCorePart(part: Part, visibility: Visibility, keep: Keep): OurPart | Promise<OurPart> {
+function toCorePart(part: Part, visibility: Visibility, keep: KeepFile): OurPart | Promise<OurPart> {
   const { content, mediaType, filename } = part;
   switch (content?.$case) {
     case 'text':
@@ -159,7 +159,7 @@ function toCorePart(part: Part, visibility: Visibility, keep: Keep): OurPart | P
 }
 const OCTETS = 'application/octet-stream';
 
-async function keptPart(file: Parameters<Keep>[0], keep: Keep): Promise<OurPart> {
+async function keptPart(file: Parameters<KeepFile>[0], keep: KeepFile): Promise<OurPart> {
   const { mime_type, visibility } = file;
   const artifact_id = await keep(file);
   return mime_type.startsWith('image/')

@@ -4,7 +4,7 @@ import { HITL_KINDS } from '../../mappings/acp-harn.ts';
 import { type Answer, asText, EFFECTS, type Fact, type Json, type JsonObject } from '../../src/index.ts';
 import { compact, lookup, objectOf, textOf } from './shapes.ts';
 import { shownEffect } from './shown-act.ts';
-import type { Asker } from './translate.ts';
+import type { AskingAgent } from './translate.ts';
 
 export const hitlKey = (requestId: string): string => `hitl-${requestId}`;
 
@@ -14,7 +14,7 @@ export function olderHitl({ request_id, kind, payload }: JsonObject): JsonObject
 }
 
 /** A value, or a yes or no about an act. */
-export function toHitlAsk(reported: JsonObject, { agent, cwd }: Asker, withdrawn: AbortSignal) {
+export function toHitlAsk(reported: JsonObject, { agent, cwd }: AskingAgent, withdrawn: AbortSignal) {
   const key = hitlKey(asText(reported.requestId));
   const payload = objectOf(reported.payload) ?? {};
   const question =

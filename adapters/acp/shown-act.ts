@@ -15,7 +15,7 @@ import type { Effect, Json } from '../../src/index.ts';
 import { listOf, objectOf, textOf, within } from './shapes.ts';
 
 /** The members of a call that are read. */
-export interface Showing {
+interface Showing {
   readonly rawInput?: Json;
   readonly content?: readonly Json[];
   readonly locations?: readonly Json[];

@@ -124,12 +124,12 @@ export function effectOfCall(call: ReportedCall): Effect {
 }
 
 /** The agent, and the base of its relative paths. */
-export interface Asker {
+export interface AskingAgent {
   readonly agent: string;
   readonly cwd: string;
 }
 
-export function toAction(call: ReportedCall, toolCallId: string, { agent, cwd }: Asker): ProposedAction {
+export function toAction(call: ReportedCall, toolCallId: string, { agent, cwd }: AskingAgent): ProposedAction {
   const target = targetOf(call);
   const locations = shownPaths(call);
   const { title, kind } = call;

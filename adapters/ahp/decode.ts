@@ -62,7 +62,7 @@ interface Member {
   /** An empty list is left out. */
   readonly sparing: boolean;
 }
-export type Members = Readonly<Record<string, Member>>;
+type Members = Readonly<Record<string, Member>>;
 
 const plain = { needed: false, nullable: false, otherwise: undefined, sparing: false };
 export const needs = (decode: Decode): Member => ({ ...plain, decode, needed: true });

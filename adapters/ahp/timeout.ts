@@ -9,7 +9,7 @@ export function manyMayListen(controller: AbortController): AbortController {
   return controller;
 }
 
-export class Wait {
+export class TimedWait {
   readonly #controller = manyMayListen(new AbortController());
   readonly #timer: NodeJS.Timeout;
   readonly #others: readonly AbortSignal[];
@@ -55,12 +55,12 @@ export class Wait {
   };
 }
 
-export function wait(ms: number, ...others: readonly AbortSignal[]): Wait {
-  return new Wait(ms, others);
+export function wait(ms: number, ...others: readonly AbortSignal[]): TimedWait {
+  return new TimedWait(ms, others);
 }
 
 /** The result of the work, or `late` a moment after the wait is over: some work still produces a result at the last moment. */
-export function inTime<T>(work: Promise<T>, until: Wait, graceMs: number): Promise<T | 'late'> {
+export function inTime<T>(work: Promise<T>, until: TimedWait, graceMs: number): Promise<T | 'late'> {
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined;
     const forget = until.whenOver(() => {

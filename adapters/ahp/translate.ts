@@ -58,7 +58,7 @@ export function failed(reason: string): GateDecision {
 }
 
 /** A call and the keys under which the payload names it, so that a rewritten one uses the same keys. */
-export interface Call {
+interface Call {
   readonly tool: string;
   readonly arguments: JsonObject;
   readonly argumentsKey: string;

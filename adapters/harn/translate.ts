@@ -21,14 +21,14 @@ import {
   visibleText,
 } from '../../src/index.ts';
 import { VERSIONS } from './revisions/revisions.ts';
-import type { Wire } from './revisions/schemas.ts';
+import type { WireShape } from './revisions/schemas.ts';
 
 // ---- Faults ----
 
 export interface WireFault {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Wire<'Error'>;
+  readonly body: WireShape<'Error'>;
 }
 
 export function toWireFault(thrown: unknown, requestId: string): WireFault {
@@ -117,7 +117,7 @@ export function toWireEvent(event: CoreEvent): Omit<CoreEvent, 'ext'> {
 }
 
 /** `act`: exactly what will run, for callers that may answer; without it the act is shown as the log has it. */
-export function toWirePermission(ask: AskRecord & Row, act?: PendingAct): Wire<'PermissionRequest'> {
+export function toWirePermission(ask: AskRecord & Row, act?: PendingAct): WireShape<'PermissionRequest'> {
   const open = ask.state === 'open';
   return {
     id: ask.id,
@@ -166,7 +166,7 @@ export function toCoreAskStates(status: string): readonly AskState[] {
 }
 
 /** A claimed reviewer is recorded as a claim: the authenticated caller is the one who answered. */
-export function toCoreAnswer(askId: string, body: Wire<'PermissionResponseRequest'>): CommandBody<'ask.answer'> {
+export function toCoreAnswer(askId: string, body: WireShape<'PermissionResponseRequest'>): CommandBody<'ask.answer'> {
   const approved = body.approved ?? (body.outcome && approvedBy[body.outcome]);
   if (body.approved !== undefined && body.outcome && approvedBy[body.outcome] !== body.approved) {
     throw new Fault('invalid_request', 'approved and outcome contradict each other', { param: '/outcome' });

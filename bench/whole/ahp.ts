@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Asking, createAsking } from '../../adapters/ahp/client/harness-client.ts';
-import { type Link, openLink, type Where } from '../../adapters/ahp/client/transports.ts';
+import { type HarnessLink, openLink, type HarnessLocation } from '../../adapters/ahp/client/transports.ts';
 import { settingsOf } from '../../adapters/ahp/config.ts';
 import { LOCAL_AGENT, openHarnessDoor, serveUnix } from '../../adapters/ahp/server/door.ts';
 import type { Harness } from '../../adapters/ahp/server/harness.ts';
@@ -74,7 +74,7 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
   }
 }
 
-async function connect(bench: (typeof names)[number], side: Side, dir: string, closing: Closable[]): Promise<Link> {
+async function connect(bench: (typeof names)[number], side: Side, dir: string, closing: Closable[]): Promise<HarnessLink> {
   if (bench === 'ahp-stdio') {
     return await openLink({ command: [process.execPath, CHILD, side, dir] }, undefined, QUIET);
   }
@@ -86,15 +86,15 @@ async function connect(bench: (typeof names)[number], side: Side, dir: string, c
 }
 
 const TARGETS = {
-  async 'ahp-unix'(harness: Harness, dir: string, closing: Closable[]): Promise<Where> {
+  async 'ahp-unix'(harness: Harness, dir: string, closing: Closable[]): Promise<HarnessLocation> {
     const socket = join(dir, 's');
     closing.push(await serveUnix(socket, harness, { lineLimit: 4 << 20 }, { log: QUIET }));
     return { socket };
   },
-  async 'ahp-http'(harness: Harness, _dir: string, closing: Closable[]): Promise<Where> {
+  async 'ahp-http'(harness: Harness, _dir: string, closing: Closable[]): Promise<HarnessLocation> {
     return { url: `${await served(harness, closing)}/ahp` };
   },
-  async 'ahp-ws'(harness: Harness, _dir: string, closing: Closable[]): Promise<Where> {
+  async 'ahp-ws'(harness: Harness, _dir: string, closing: Closable[]): Promise<HarnessLocation> {
     return { url: `${(await served(harness, closing)).replace(/^http/, 'ws')}/ahp` };
   },
 };

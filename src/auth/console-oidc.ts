@@ -34,7 +34,7 @@ export interface ConsoleOidcDeps {
   readonly mac: (text: string) => string;
 }
 
-export interface OidcAnswer {
+interface OidcAnswer {
   readonly code: string;
   readonly state: string;
   /** The secret that `begin` gave to the page. */

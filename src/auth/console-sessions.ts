@@ -44,7 +44,7 @@ const SessionFile = Type.Object({
 });
 type SessionFile = Static<typeof SessionFile>;
 
-export type ConsoleSession = Omit<SessionRecord, 'cookie_hash' | 'proof_hash'>;
+type ConsoleSession = Omit<SessionRecord, 'cookie_hash' | 'proof_hash'>;
 
 export interface NewConsoleSession {
   readonly host: string;

@@ -15,7 +15,7 @@ export async function requireProgram([program = '']: readonly string[], cwd = pr
   throw new Fault('upstream_unavailable', `could not start ${program}: there is no such command`);
 }
 
-export interface Missing {
+interface Missing {
   /** `agents.coder`: its path in the configuration. */
   readonly at: string;
   readonly program: string;

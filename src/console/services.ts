@@ -34,7 +34,7 @@ export interface OidcAnswer {
   readonly iss?: string | undefined;
 }
 
-export interface SignIn {
+interface SignIn {
   /** Undefined when the code is wrong, used or too old. */
   withCode(code: string, host: string): Promise<SignedIn | undefined>;
   /** Sign-in at an OpenID provider. Undefined where none is configured. */

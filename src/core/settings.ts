@@ -21,7 +21,7 @@ import type {
 } from '../ports/index.ts';
 import { RESULT_LIMITS, type ResultLimits } from './actions/calls/result-size.ts';
 import type { RecordDeps } from './commands/records.ts';
-import type { CleanLarge, Redactor } from './events/log.ts';
+import type { CleanLarge, LogRedactor } from './events/log.ts';
 
 export interface CoreDeps {
   readonly store: Store;
@@ -34,7 +34,7 @@ export interface CoreDeps {
   readonly signer: Signer;
   /** RFC 8785 text of a value. */
   readonly canonical: (value: Json) => string;
-  readonly redactor: Redactor;
+  readonly redactor: LogRedactor;
   readonly backends: readonly AgentBackend[];
   readonly tools: readonly ToolBackend[];
   /** By agent; agents without any are not in it. */

@@ -1,7 +1,7 @@
 /** Looks again and again for what dead processes and passed deadlines have left: orphaned tasks, questions, acts behind them. */
 import type { Logger } from '../ports/index.ts';
 
-export interface Sweep {
+interface Sweep {
   /** Once now, which fails as it fails, and then at intervals until `close`. */
   start<T>(first: () => Promise<T>, again: () => Promise<unknown>): Promise<T>;
   close(): void;

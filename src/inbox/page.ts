@@ -32,7 +32,7 @@ ${body}
 `;
 }
 
-export interface Page {
+interface Page {
   readonly view: QuestionView;
   readonly kind: AskRecord['kind'];
   readonly download?: Download;

@@ -9,7 +9,7 @@ import type { PureEngine } from './engine.ts';
 import { changedPaths } from './merge-patch.ts';
 import { holdsRedacted, mayHoldRedacted } from './redacted.ts';
 
-export interface Recorded {
+interface Recorded {
   readonly action: Action;
   readonly decision: Decision;
 }

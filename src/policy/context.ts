@@ -93,12 +93,12 @@ export function mergeNames(a: Names, b: Names): Names {
 }
 
 /** `known`: the facts of the act. `doubt`: every pattern that could be met counts as met, and unknown values are opaque. */
-export type Sight = 'known' | 'doubt';
+export type FactSight = 'known' | 'doubt';
 
 /** For rules that look at what acts touch. */
 export interface Looking {
   readonly patterns: Patterns;
-  readonly sight: Sight;
+  readonly sight: FactSight;
 }
 
 /** Builds the context with exactly the named parts. Without `looking`, no rule needs the act to be read. */

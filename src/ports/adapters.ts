@@ -74,7 +74,7 @@ export interface PartContext extends Deps {
 }
 
 /** A role of an adapter. It can be opened any number of times, each time with its own configuration section. */
-export interface Part<T, Config = never> {
+export interface AdapterPart<T, Config = never> {
   /** JSON Schema of the section; `open` gets a section that was checked against it. */
   readonly configSchema: object;
   open(config: Config, context: PartContext): T;
@@ -84,7 +84,7 @@ export interface Part<T, Config = never> {
 export function part<S extends TSchema, T>(
   configSchema: S,
   open: (config: Static<S>, context: PartContext) => T,
-): Part<T, Static<S>> {
+): AdapterPart<T, Static<S>> {
   return { configSchema, open };
 }
 
@@ -103,15 +103,15 @@ export interface Adapter {
   readonly revision: string;
   readonly parts: {
     /** `doors.<adapter>` */
-    readonly door?: Part<FrontDoor>;
+    readonly door?: AdapterPart<FrontDoor>;
     /** `agents.<name>.<adapter>` */
-    readonly backend?: Part<AgentBackend>;
+    readonly backend?: AdapterPart<AgentBackend>;
     /** `tools.<name>.<adapter>` */
-    readonly tools?: Part<ToolBackend>;
+    readonly tools?: AdapterPart<ToolBackend>;
     /** `harnesses.<name>.<adapter>` */
-    readonly policy?: Part<PolicyEngine>;
+    readonly policy?: AdapterPart<PolicyEngine>;
     /** `relays.<adapter>` */
-    readonly relay?: Part<Relay>;
+    readonly relay?: AdapterPart<Relay>;
   };
 }
 

@@ -129,6 +129,6 @@ export type { Clock, Ids, Logger, Signer } from './surroundings.ts';
 
 // ---- Adapters: the parts they offer, and the dependencies they are handed ----
 
-export type { Adapter, Deps, FrameView, OpenRelay, Part, PartContext, RefusedFrame, Relay } from './adapters.ts';
+export type { Adapter, AdapterPart, Deps, FrameView, OpenRelay, PartContext, RefusedFrame, Relay } from './adapters.ts';
 export { part } from './adapters.ts';
 export type { SecretUser, VaultAccess } from './vaults.ts';

@@ -2,11 +2,11 @@
 import { parentPort } from 'node:worker_threads';
 import { createRedactor } from '../core/redaction/redact.ts';
 import type { Json } from '../model/schema.ts';
-import type { Cleaned, Order } from './large-values.ts';
+import type { Cleaned, RedactionOrder } from './large-values.ts';
 
 const redactor = createRedactor();
 
-parentPort?.on('message', ({ id, json, secrets }: Order) => {
+parentPort?.on('message', ({ id, json, secrets }: RedactionOrder) => {
   for (const secret of secrets) redactor.learn(secret);
   const { value, marks } = redactor.redact(JSON.parse(json) as Json);
   const bytes = new TextEncoder().encode(JSON.stringify(value));

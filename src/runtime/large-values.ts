@@ -21,7 +21,7 @@ export interface CleanJson {
 }
 
 /** One message to the thread: the secrets learned since the last one, and the value to redact. */
-export interface Order {
+export interface RedactionOrder {
   readonly id: number;
   readonly json: string;
   readonly secrets: readonly string[];
@@ -68,7 +68,7 @@ export function createLargeValues(redactor: Redactor): LargeValues {
       const secrets = redactor.learned.slice(thread.known);
       thread.known = redactor.learned.length;
       const answered = new Promise<CleanJson | undefined>((resolve) => waiting.set(id, resolve));
-      thread.worker.postMessage({ id, secrets, json: JSON.stringify(value) ?? 'null' } satisfies Order);
+      thread.worker.postMessage({ id, secrets, json: JSON.stringify(value) ?? 'null' } satisfies RedactionOrder);
       thread.worker.ref();
       const cleaned = await answered;
       if (waiting.size === 0) thread?.worker.unref();

@@ -11,7 +11,7 @@ import type { Logger } from '../ports/index.ts';
 
 type How = 'info' | 'warn' | 'error';
 /** Writes one redacted entry. */
-export type Out = Readonly<Record<How, (fields: object, message: string) => void>>;
+type Out = Readonly<Record<How, (fields: object, message: string) => void>>;
 
 export function createLogger(redactor: Redactor, level = process.env.TOLLBRIDGE_LOG ?? 'warn'): Logger {
   const errorText = (thrown: unknown) => redactor.errorText(thrown);

@@ -10,7 +10,7 @@ export interface RefusedFramesOptions {
   write(event: EventDraft): void;
 }
 
-export interface RefusedFrames extends Closable {
+interface RefusedFrames extends Closable {
   note(frame: RefusedFrame): void;
 }
 

@@ -18,7 +18,7 @@ import { asFault } from '../model/faults.ts';
 import { openSpans, type TraceParent } from '../transport/outbound/trace-context.ts';
 
 /** Position of the running code in a trace. */
-export interface Standing {
+export interface TracePosition {
   readonly context: Context;
   /** Set by the first work that began in it: work started later from the queue belongs to another command. */
   taken?: boolean;
@@ -29,12 +29,12 @@ export interface Traces {
   span<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>, kind?: SpanKind): Promise<T>;
   /** Runs `work` as part of the incoming request's trace. */
   from<T>(parent: TraceParent | undefined, work: () => T): T;
-  within<T>(standing: Standing | undefined, work: () => T): T;
-  standing(): Standing | undefined;
+  within<T>(standing: TracePosition | undefined, work: () => T): T;
+  standing(): TracePosition | undefined;
 }
 
 export function createTraces(tracer: Tracer): Traces {
-  const here = new AsyncLocalStorage<Standing>();
+  const here = new AsyncLocalStorage<TracePosition>();
   // Outgoing requests are children of the span that is open when they leave.
   openSpans(() => {
     const context = here.getStore()?.context;

@@ -17,7 +17,7 @@ import {
   wrapTools,
 } from '../ports/index.ts';
 import { readTraceParent, traceParentOf } from '../transport/outbound/trace-context.ts';
-import type { Standing, Traces } from './traces.ts';
+import type { TracePosition, Traces } from './traces.ts';
 
 export interface Traced {
   bridge(bridge: Bridge): Bridge;
@@ -29,12 +29,12 @@ export interface Traced {
 
 export function createTraced(traces: Traces): Traced {
   /** The command that submitted a queued task: the task may begin while another command runs. */
-  const waiting = new LruMap<string, Standing>(MOST_WAITING);
+  const waiting = new LruMap<string, TracePosition>(MOST_WAITING);
 
   /**
    * The trace position of a task: below the command that submitted it, or none when that was before this process began.
    */
-  function standingOf(taskId: string): Standing | undefined {
+  function standingOf(taskId: string): TracePosition | undefined {
     const left = waiting.get(taskId);
     if (left) {
       waiting.delete(taskId);
@@ -66,12 +66,12 @@ export function createTraced(traces: Traces): Traced {
     );
   }
 
-  function remember(taskId: string, standing: Standing): void {
+  function remember(taskId: string, standing: TracePosition): void {
     // Bounded: tasks that never begin here (canceled, or taken by another process) would stay forever.
     waiting.set(taskId, standing);
   }
 
-  function sinkOf(sink: Sink, standing: Standing | undefined, taskId: string): Sink {
+  function sinkOf(sink: Sink, standing: TracePosition | undefined, taskId: string): Sink {
     const at = <T>(work: () => Promise<T>) => traces.within(standing, work);
     return {
       emit: (fact) => at(() => sink.emit(fact)),

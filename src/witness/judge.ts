@@ -7,7 +7,7 @@ import { type ConsistencyProof, verifyConsistency } from '../receipt/merkle/proo
 import { isLogHead, type LogHead, verifyLogHead } from '../receipt/seal/log-head.ts';
 import type { Jwks } from '../receipt/seal/public-keys.ts';
 
-export type Judgement =
+type Judgement =
   | { readonly fits: true; readonly known: boolean }
   | { readonly fits: false; readonly code: Refusal; readonly message: string };
 type Refusal = 'invalid' | 'proof_required' | 'rolled_back' | 'forked';

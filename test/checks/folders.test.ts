@@ -15,7 +15,7 @@ test('a folder with more than sixteen files is reported, and other kinds of file
   ] as const) {
     await mkdir(join(root, folder), { recursive: true });
     await writeFile(join(root, folder, 'README.md'), '');
-    for (let at = 0; at < count; at += 1) await writeFile(join(root, folder, `${at}.ts`), '');
+    for (let at = 0; at < count; at += 1) await writeFile(join(root, folder, `${at}.${at % 2 ? 'ts' : 'tsx'}`), '');
   }
   expect(largeFolders(root, { 'src/large': 17 })).toEqual([{ folder: 'adapters/x/server', files: 18, most: 16 }]);
   expect(largeFolders(root, {}).map(({ folder }) => folder)).toEqual(['src/large', 'adapters/x/server']);

@@ -68,7 +68,9 @@ describe('a hostile configuration in the working directory', () => {
     await expect
       .poll(async () => (await clone.run(['approvals', '--json'])).out, { timeout: 20_000, interval: 200 })
       .toContain('send_mail');
+    // As a client leaves: requests of a script, which only ends its input, would be finished for half a minute.
     child.stdin.end();
+    child.kill('SIGTERM');
     await ended;
     await nothingHappened(clone, guarded);
     expect(clone.journal().filter(({ act }) => act)).toEqual([]);

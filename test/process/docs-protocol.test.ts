@@ -1,6 +1,6 @@
 /** The adapter on the page about adding a protocol, exactly as it stands there, in a running gateway. */
 import { execFile, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -20,8 +20,9 @@ test('the page’s adapter works: its door shows what its agent says, and unauth
     .replace("'tollbridge'", JSON.stringify(at('dist/src/index.js').href));
   expect(here).not.toContain("from 'tollbridge");
   await writeFile(file, here);
-  const yaml = 'listen: { port: 0 }\ndata: data\nagents: { parrot: { shout: { says: "Polly wants a <cracker>" } } }';
-  await writeFile(join(dir, 'tollbridge.yaml'), yaml);
+  const [configure = '', start = '', call = ''] = (/```sh\n([\s\S]*?)```/.exec(page)?.[1] ?? '').split('\n');
+  await promisify(execFile)('bash', ['-c', configure], { cwd: dir });
+  await appendFile(join(dir, 'tollbridge.yaml'), 'listen: { port: 0 }\ndata: data\n');
 
   const child = spawn(process.execPath, [file], { cwd: dir, stdio: ['ignore', 'pipe', 'inherit'] });
   const gone = new Promise((resolve) => child.once('close', resolve));
@@ -38,7 +39,6 @@ test('the page’s adapter works: its door shows what its agent says, and unauth
   const say = (body: string, bearer = token) =>
     fetch(url, { method: 'POST', body, headers: { authorization: `Bearer ${bearer}` } });
   expect(await (await say('hello')).text()).toBe('POLLY WANTS A <CRACKER>\n');
-  const [start = '', call = ''] = (/```sh\n([\s\S]*?)```/.exec(page)?.[1] ?? '').split('\n');
   expect(start).toMatch(/^node shout\.mjs {2,}#/); // what was started above, with only the import paths changed
   const typed = call.replace('http://127.0.0.1:4319/shout', url);
   expect(typed).not.toBe(call);

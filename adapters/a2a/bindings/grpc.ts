@@ -8,7 +8,7 @@ import { type Closable, type Deps, Fault } from '../../../src/index.ts';
 import { isLoopback } from '../../../src/transport/http/origin.ts';
 import { readTraceParent, traceMembers } from '../../../src/transport/outbound/trace-context.ts';
 import type { A2aConfig, A2aSettings } from '../config.ts';
-import { Caller } from '../server/caller.ts';
+import { PeerUser } from '../server/caller.ts';
 import { keyOf, plainVersion } from '../server/exchange.ts';
 import { toGrpcError } from '../server/refusal.ts';
 import { mapErrors } from './error-mapping.ts';
@@ -59,7 +59,7 @@ export async function serveGrpc(
       call.on('cancelled', () => gone.abort());
       const [last] = call.metadata.get('last-event-id').map(String);
       const trace = readTraceParent(traceParentIn(call) ?? '');
-      const user = new Caller({
+      const user = new PeerUser({
         actor,
         signal: gone.signal,
         binding: 'GRPC',

@@ -4,13 +4,13 @@ import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { frames, OPERATIONS, type OperationId, PROTOCOL } from '../../../mappings/a2a.ts';
 import { frames as olderFrames } from '../../../mappings/a2a-0.3.ts';
 import { type Authenticate, isObject, type Json, type JsonObject, type Logger, own } from '../../../src/index.ts';
-import { envelopeOf, type Id, isStrictId } from '../../../src/transport/json-rpc/messages.ts';
+import { envelopeOf, isStrictId, type RequestId } from '../../../src/transport/json-rpc/messages.ts';
 import type { A2aSettings } from '../config.ts';
 import {
   answer,
   bodyOf,
   contextOf,
-  type Incoming,
+  type PeerRequest,
   refusing,
   requireVersion,
   sendStream,
@@ -32,11 +32,15 @@ export interface BindingDeps {
 const METHODS: ReadonlyMap<string, OperationId> = new Map(OPERATIONS.map(({ rpc, id }) => [rpc, id]));
 const JSON_TYPE = 'application/json';
 
-export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promise<void> {
+export function createJsonRpc(deps: BindingDeps): (incoming: PeerRequest) => Promise<void> {
   const { settings, log } = deps;
   const older = new LegacyJsonRpcTransportHandler(deps.legacy);
 
-  async function current(incoming: Incoming, { id, method, params }: Call, context: ServerCallContext): Promise<void> {
+  async function current(
+    incoming: PeerRequest,
+    { id, method, params }: Call,
+    context: ServerCallContext,
+  ): Promise<void> {
     const operation = METHODS.get(method) as OperationId;
     if (operation !== 'card' && !isObject(params)) throw new Refusal('INVALID_PARAMS', 'params has to be an object');
     const outcome = await PERFORM[operation](deps.handler, (params ?? {}) as JsonObject, context);
@@ -50,7 +54,7 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
     await sendStream(incoming, outcome.stream, { settings, context, log, wrap, failed });
   }
 
-  async function legacy(incoming: Incoming, call: Call, context: ServerCallContext): Promise<void> {
+  async function legacy(incoming: PeerRequest, call: Call, context: ServerCallContext): Promise<void> {
     requireNames(call.params);
     const came = (await older.handle(call.body, context)) as Json | AsyncGenerator<Json>;
     const extensionHeader = 'X-A2A-Extensions';
@@ -66,7 +70,7 @@ export function createJsonRpc(deps: BindingDeps): (incoming: Incoming) => Promis
   }
 
   return async (incoming) => {
-    let id: Id = null;
+    let id: RequestId = null;
     let version: string = PROTOCOL;
     try {
       version = versionOf(incoming);
@@ -110,13 +114,13 @@ function legacyError(thrown: unknown): Json {
 
 interface Call {
   readonly kind: 'request' | 'notification';
-  readonly id: Id;
+  readonly id: RequestId;
   readonly method: string;
   readonly params: unknown;
   readonly body: JsonObject;
 }
 
-function readCall(body: unknown, id: Id): Call {
+function readCall(body: unknown, id: RequestId): Call {
   if (!isObject(body)) throw new Refusal('INVALID_REQUEST', 'a request is one JSON object; batches are not taken');
   const { jsonrpc, params } = body;
   if (jsonrpc !== '2.0') throw new Refusal('INVALID_REQUEST', 'jsonrpc has to be "2.0"');

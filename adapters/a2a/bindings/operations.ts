@@ -7,7 +7,7 @@ import { Refusal } from '../server/refusal.ts';
 import { CODECS, type Codec } from './codecs.ts';
 
 export type Params = JsonObject;
-export type Outcome = { readonly result: Json } | { readonly stream: AsyncGenerator<Json> };
+type Outcome = { readonly result: Json } | { readonly stream: AsyncGenerator<Json> };
 type Perform = (handler: A2ARequestHandler, params: Params, context: ServerCallContext) => Promise<Outcome>;
 
 export const PERFORM: Readonly<Record<OperationId, Perform>> = {

@@ -10,7 +10,7 @@ import {
   answer,
   bodyOf,
   contextOf,
-  type Incoming,
+  type PeerRequest,
   refusing,
   requireVersion,
   sendStream,
@@ -26,7 +26,7 @@ import { PERFORM } from './operations.ts';
 const A2A_JSON = 'application/a2a+json';
 
 /** The protocol's own media type, unless the client names only the general one. */
-function typeFor({ headers: { accept = '' } }: Incoming['request']): string {
+function typeFor({ headers: { accept = '' } }: PeerRequest['request']): string {
   return /application\/json/i.test(accept) && !/application\/a2a\+json/i.test(accept) ? 'application/json' : A2A_JSON;
 }
 
@@ -56,11 +56,11 @@ function match(method: string, path: string): Match | 'verb' | undefined {
   return wrongVerb ? 'verb' : undefined;
 }
 
-export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<void> {
+export function createRest(deps: BindingDeps): (incoming: PeerRequest) => Promise<void> {
   const { settings, log } = deps;
   const older = createOlder(deps);
 
-  async function current(incoming: Incoming): Promise<void> {
+  async function current(incoming: PeerRequest): Promise<void> {
     const { request, response, path } = incoming;
     const found = match(request.method ?? '', path);
     const context = await contextOf(incoming, 'HTTP+JSON', PROTOCOL, deps.authenticate);
@@ -78,7 +78,7 @@ export function createRest(deps: BindingDeps): (incoming: Incoming) => Promise<v
     await sendStream(incoming, outcome.stream, { settings, context, log, wrap: (event) => event, failed: toRestError });
   }
 
-  async function paramsOf({ request, query }: Incoming, route: Route, groups: Match['groups']): Promise<JsonObject> {
+  async function paramsOf({ request, query }: PeerRequest, route: Route, groups: Match['groups']): Promise<JsonObject> {
     const type = request.headers['content-type'];
     if (type && !/^application\/(a2a\+)?json\s*(;|$)/i.test(type)) {
       throw new Refusal('CONTENT_TYPE_NOT_SUPPORTED', `the body has to be ${A2A_JSON} or application/json`);
@@ -139,9 +139,9 @@ function decode(text: string): string {
 }
 
 /** The SDK's router needs an Express request with its body and caller already set; nothing else here needs Express. */
-function createOlder(deps: BindingDeps): (incoming: Incoming, version: string) => Promise<void> {
+function createOlder(deps: BindingDeps): (incoming: PeerRequest, version: string) => Promise<void> {
   const contexts = new WeakMap<object, ServerCallContext>();
-  const responses = new WeakMap<object, Incoming['response']>();
+  const responses = new WeakMap<object, PeerRequest['response']>();
   /** The router writes as fast as events arrive, so events are held back until there is room. */
   async function room({ user }: ServerCallContext): Promise<boolean> {
     const response = user && responses.get(user);

@@ -1,5 +1,6 @@
 /** Errors of a peer: whether a retry may succeed, and the fault each one becomes. Each names the host it came from. */
 import { asText, beginning, Fault } from '../../../src/index.ts';
+import { NEVER_SENT } from '../../../src/transport/outbound/kept-connections.ts';
 import type { PeerSettings } from './config.ts';
 
 type Where = Pick<PeerSettings, 'name' | 'base'>;
@@ -23,7 +24,7 @@ export class NotKnown extends Fault {
 }
 
 /** The peer answered with a status of HTTP, and no error of the protocol. */
-export class Answered extends Error {
+export class PeerStatusError extends Error {
   readonly statusCode: number;
 
   constructor({ status, statusText }: Response, text: string) {
@@ -53,18 +54,8 @@ export function isPassing(cause: unknown): boolean {
   );
 }
 
-/** Errors that come before a single byte of the request has left. */
-const BEFORE_SENDING: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
 export function wasNeverSent(cause: unknown): boolean {
-  return !(cause instanceof Fault) && BEFORE_SENDING.has(networkCode(cause) ?? '');
+  return !(cause instanceof Fault) && NEVER_SENT.has(networkCode(cause) ?? '');
 }
 
 /** The system's word for a failed connection, below the words of `fetch` and of the SDK. */

@@ -9,7 +9,7 @@ import { JSON_LIMITS, parseJson, parseJsonText } from '../../../src/transport/ht
 import { readWithin } from '../../../src/transport/outbound/remote.ts';
 import { readSse } from '../../../src/transport/sse/read.ts';
 import type { PeerSettings } from './config.ts';
-import { Answered } from './faults.ts';
+import { PeerStatusError } from './faults.ts';
 
 type Fetch = typeof fetch;
 
@@ -31,7 +31,7 @@ export function soundFetch(inner: Fetch, { artifactLimit }: Pick<PeerSettings, '
     const bytes = await readWithin(answer, limit).catch((cause) => {
       throw cause instanceof Fault ? unreadable(cause) : cause;
     });
-    if (!answer.ok && !hasError(bytes)) throw new Answered(answer, new TextDecoder().decode(bytes));
+    if (!answer.ok && !hasError(bytes)) throw new PeerStatusError(answer, new TextDecoder().decode(bytes));
     if (answer.ok && bytes.byteLength > 0) sound(() => parseJson(bytes));
     return new Response(new Uint8Array(bytes), { status, statusText, headers });
   };

@@ -58,7 +58,7 @@ interface Draft {
   whole: boolean;
 }
 
-export interface UpdateReaderOptions {
+interface UpdateReaderOptions {
   /** Our task id, from which stable ids are made for repeated updates. */
   readonly taskId: string;
   readonly peer: string;

@@ -26,7 +26,7 @@ import type { BackendDeps, PeerSettings } from './config.ts';
 import { endOf, isLeaving, isOver, isWaiting, whenStopped } from './end.ts';
 import { isPassing, NotKnown, NotReached, unwrapped, wasNeverSent, wordsIn } from './faults.ts';
 import type { Inbox } from './outgoing-messages.ts';
-import type { Connection } from './peer/connect.ts';
+import type { PeerConnection } from './peer/connect.ts';
 import type { Hooks } from './push-receiver.ts';
 import { createWaitingPeer } from './questions/waiting-peer.ts';
 import { createUpdateReader, type ReadStep, type Standing } from './read-updates.ts';
@@ -39,7 +39,7 @@ export interface RunDeps {
   readonly settings: PeerSettings;
   readonly deps: BackendDeps;
   readonly hooks: Hooks | undefined;
-  readonly connection: Connection;
+  readonly connection: PeerConnection;
   readonly work: Work;
   readonly sink: Sink;
   readonly signal: AbortSignal;

@@ -7,13 +7,13 @@ import { type CallerReference, Fault, type Work } from '../../../src/index.ts';
 import { readWithin } from '../../../src/transport/outbound/remote.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
 import { NotKnown } from './faults.ts';
-import { type Connection, guardedFetch } from './peer/connect.ts';
+import { guardedFetch, type PeerConnection } from './peer/connect.ts';
 import type { ReadStep } from './read-updates.ts';
 
 interface Reach {
   readonly settings: PeerSettings;
   readonly deps: BackendDeps;
-  readonly connection: Connection;
+  readonly connection: PeerConnection;
   readonly work: Work;
 }
 
@@ -33,7 +33,7 @@ export function requestOf(message: Message, returnImmediately: boolean, caller?:
  * Another Tollbridge gateway creates one task per message id when asked to, so sending again after a restart is safe, and it
  * reports its calls. `after`: the stream continues after this event of the peer.
  */
-export function optionsFor({ extensions }: Connection, after?: string) {
+export function optionsFor({ extensions }: PeerConnection, after?: string) {
   const wanted = WANTED.filter((uri) => extensions.has(uri));
   if (wanted.length === 0) return {};
   const parameters = ServiceParameters.create(withA2AExtensions(...wanted));

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anySignal, type Fact } from '../../../src/index.ts';
 import type { BackendDeps, PeerSettings } from './config.ts';
-import type { Connection } from './peer/connect.ts';
+import type { PeerConnection } from './peer/connect.ts';
 import type { Hook, Hooks } from './push-receiver.ts';
 
 export interface Waiting {
@@ -23,7 +23,7 @@ export interface Waiting {
 export interface WaitingDeps {
   readonly settings: PeerSettings;
   readonly deps: BackendDeps;
-  readonly connection: Connection;
+  readonly connection: PeerConnection;
   /** Where the peer sends its notifications; absent: this process has no port. */
   readonly hooks: Hooks | undefined;
   /** Our task id; the peer keeps one registration for it, however often we register. */

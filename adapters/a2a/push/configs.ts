@@ -32,7 +32,7 @@ export interface PushConfig {
   /** The last event that was delivered; absent: none yet. */
   readonly cursor: string | undefined;
   /** Undefined when it was encrypted with a key that no longer exists. */
-  readonly target: Target | undefined;
+  readonly target: PushTarget | undefined;
   /** The gateway that delivers it; empty where none was recorded. */
   readonly gateway: string;
   /** The caller that is told, as far as it matters which of its questions it may answer. */
@@ -40,7 +40,7 @@ export interface PushConfig {
   /** Encrypted with a key that disappears with the signing key. */
   readonly perishable?: boolean;
 }
-export type Target = {
+export type PushTarget = {
   readonly url: string;
   readonly token: string;
   readonly authentication: { readonly scheme: string; readonly credentials: string } | undefined;
@@ -95,7 +95,7 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
       cursor: kept.cursor,
       gateway: kept.gateway ?? '',
       reader: kept.reader ?? NO_ANSWERS,
-      target: opened as Target | undefined,
+      target: opened as PushTarget | undefined,
       perishable: kept.key_id !== box.keyId,
     };
   }
@@ -120,7 +120,7 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
 
   function metadataOf(
     { id, agent, version, cursor, gateway, reader }: Omit<PushConfig, 'rowId' | 'taskId'>,
-    target: Target,
+    target: PushTarget,
   ): JsonObject {
     const sealed = box.seal(target as Json);
     const kept = {
@@ -147,7 +147,7 @@ export function createPushConfigs(bridge: Bridge, keys: Pick<Deps, 'sign' | 'mac
 
   return {
     async save(task, { url, token, authentication }, { reader: { id: readerId, kind, scopes }, ...more }) {
-      const target: Target = {
+      const target: PushTarget = {
         url,
         token,
         authentication: authentication && { scheme: authentication.scheme, credentials: authentication.credentials },

@@ -12,9 +12,9 @@ import { type Actor, type Bridge, type Deps, isTerminal, type Task as OurTask, t
 import { outboundTrouble, postOut, type Resolve } from '../../../src/transport/outbound/public-fetch.ts';
 import type { A2aSettings } from '../config.ts';
 import { Refusal } from '../server/refusal.ts';
-import type { Projection } from '../server/render-events.ts';
-import type { Reader } from '../server/task-reader.ts';
-import { absentConfig, createPushConfigs, type PushConfig, SYSTEM_ACTOR, type Target } from './configs.ts';
+import type { TaskProjection } from '../server/render-events.ts';
+import type { TaskReader } from '../server/task-reader.ts';
+import { absentConfig, createPushConfigs, type PushConfig, type PushTarget, SYSTEM_ACTOR } from './configs.ts';
 import { createDuty } from './delivery-lease.ts';
 
 export interface Push {
@@ -42,7 +42,7 @@ export interface PushDeps {
   readonly bridge: Bridge;
   readonly settings: A2aSettings;
   readonly deps: Pick<Deps, 'sign' | 'mac' | 'ids' | 'log' | 'lease'>;
-  readerOf(agent: string): Reader;
+  readerOf(agent: string): TaskReader;
   readonly resolve?: Resolve;
   /** How often to look for deliveries of a gateway that is gone. */
   readonly takeOverMs?: number;
@@ -109,9 +109,9 @@ export function createPush({ bridge, settings, deps, readerOf, resolve, takeOver
 
   async function deliver(
     config: PushConfig,
-    target: Target,
+    target: PushTarget,
     update: StreamResponse,
-    projection: Projection,
+    projection: TaskProjection,
     { signal, line }: { signal: AbortSignal; line: AbortSignal },
   ) {
     const serializer = config.version === PROTOCOL ? V1 : V03;
@@ -224,7 +224,7 @@ const SAVE_MS = 1_000;
 const V1 = new V1PushNotificationSerializer();
 const V03 = new V03PushNotificationSerializer();
 
-function credentials({ token, authentication }: Target): Record<string, string> {
+function credentials({ token, authentication }: PushTarget): Record<string, string> {
   return {
     ...(token && { 'x-a2a-notification-token': token }),
     ...(authentication?.scheme && {

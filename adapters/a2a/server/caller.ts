@@ -17,7 +17,7 @@ export interface CallOptions {
   readonly trace?: TraceMembers | undefined;
 }
 
-export class Caller implements User {
+export class PeerUser implements User {
   readonly call: CallOptions;
 
   constructor(call: CallOptions) {
@@ -34,7 +34,7 @@ export class Caller implements User {
 }
 
 export function callOf(context: ServerCallContext): CallOptions {
-  if (context.user instanceof Caller) return context.user.call;
+  if (context.user instanceof PeerUser) return context.user.call;
   throw new Refusal('UNAUTHENTICATED', 'the caller is not authenticated');
 }
 

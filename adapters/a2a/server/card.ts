@@ -12,7 +12,7 @@ import type { A2aSettings } from '../config.ts';
 import { toLegacyCard } from './card-0.3.ts';
 import { type CardSigner, signed } from './card-signature.ts';
 
-export interface CardDeps {
+interface CardDeps {
   readonly settings: A2aSettings;
   /** Absent: cards are unsigned. */
   readonly signer: CardSigner | undefined;

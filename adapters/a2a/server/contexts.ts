@@ -7,7 +7,7 @@ import type { Actor, Bridge, JsonObject, Row, Session } from '../../../src/index
 import { isAbsent } from './refusal.ts';
 
 /** The session of a message: an existing one, or one that begins with the message and then has our id as its context id. */
-export type Context =
+type Context =
   | { readonly in: { readonly session_id: string }; readonly contextId: string }
   | { readonly in: { readonly session: Beginning }; readonly contextId: undefined };
 interface Beginning {

@@ -28,11 +28,11 @@ import { createPush, type Push } from '../push/push.ts';
 import { type CallOptions, callOf } from './caller.ts';
 import { type MadeCard, makeCard } from './card.ts';
 import { createContexts } from './contexts.ts';
-import { answer, contextOf, type Incoming, refusing, versionOf } from './exchange.ts';
+import { answer, contextOf, type PeerRequest, refusing, versionOf } from './exchange.ts';
 import { createHandler } from './handler.ts';
 import { sendCard } from './public-card.ts';
 import { ABSENT_AGENT, Refusal, toErrorReply, toLegacyError, toRestError } from './refusal.ts';
-import { createReader, type Reader } from './task-reader.ts';
+import { createReader, type TaskReader } from './task-reader.ts';
 
 /** For tests: name resolution for webhooks, and how often gateways check for others that are gone. */
 export interface DoorOptions {
@@ -59,10 +59,10 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
   const standard = (all: readonly AgentFace[]) => all.find((agent) => agent.default) ?? all[0];
   const openedAt = deps.clock.now();
   const closing = new AbortController();
-  const readers = new Map<string, Reader>();
+  const readers = new Map<string, TaskReader>();
   const origin = () => settings.publicUrl ?? deps.http.url;
   const baseOf = (name: string) => `${origin()}/a2a/${encodeURIComponent(name)}`;
-  const readerOf = (name: string): Reader => {
+  const readerOf = (name: string): TaskReader => {
     const known = readers.get(name) ?? createReader({ bridge, agent: name, settings, base: () => baseOf(name) });
     readers.set(name, known);
     return known;
@@ -144,7 +144,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     return endpoint;
   }
 
-  async function showCard(incoming: Incoming, endpoint: Endpoint | undefined): Promise<void> {
+  async function showCard(incoming: PeerRequest, endpoint: Endpoint | undefined): Promise<void> {
     try {
       if (!endpoint) throw ABSENT_AGENT;
       await hideFrom(incoming.request, endpoint);
@@ -169,7 +169,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
   }
 
   /** A file too large for a message, for the owner of the task. */
-  async function download(incoming: Incoming, endpoint: Endpoint, id: string): Promise<void> {
+  async function download(incoming: PeerRequest, endpoint: Endpoint, id: string): Promise<void> {
     const { response } = incoming;
     try {
       const { actor } = callOf(await contextOf(incoming, 'HTTP+JSON', '1.0', endpoint.authenticate));
@@ -191,7 +191,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     }
   }
 
-  async function serve(incoming: Incoming, endpoint: Endpoint | undefined): Promise<void> {
+  async function serve(incoming: PeerRequest, endpoint: Endpoint | undefined): Promise<void> {
     const { request, response, path } = incoming;
     if (WELL_KNOWN.includes(path) && request.method === 'GET') return await showCard(incoming, endpoint);
     if (!endpoint) return answer(response, 404, 'application/json', toRestError(ABSENT_AGENT));
@@ -206,7 +206,7 @@ async function openDoor(settings: A2aSettings, deps: Deps, bridge: Bridge, optio
     await endpoint.rest(incoming);
   }
 
-  const at = (name: string | undefined, incoming: Incoming, next: (thrown?: unknown) => void) => {
+  const at = (name: string | undefined, incoming: PeerRequest, next: (thrown?: unknown) => void) => {
     endpointOf(name)
       .then((endpoint) => serve(incoming, endpoint))
       .catch(next);
@@ -275,7 +275,7 @@ function keyInUse(jwks: object): string | undefined {
   return (jwks as { keys?: readonly { kid?: string }[] }).keys?.at(-1)?.kid;
 }
 
-function incomingOf(request: IncomingMessage, response: ServerResponse, path: string, search: string): Incoming {
+function incomingOf(request: IncomingMessage, response: ServerResponse, path: string, search: string): PeerRequest {
   return { request, response, path, query: search === '' ? NO_QUERY : new URLSearchParams(search) };
 }
 

@@ -14,11 +14,11 @@ import { requestIdOf } from '../../../src/transport/http/server.ts';
 import { traceMembers, traceParentOf } from '../../../src/transport/outbound/trace-context.ts';
 import { openSse, sseFrame } from '../../../src/transport/sse/write.ts';
 import type { A2aSettings } from '../config.ts';
-import { Caller } from './caller.ts';
+import { PeerUser } from './caller.ts';
 import { Refusal, toErrorReply } from './refusal.ts';
 
 /** A request with its path split: `query` is its query string, `path` is below the agent's base. */
-export interface Incoming {
+export interface PeerRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly path: string;
@@ -26,7 +26,7 @@ export interface Incoming {
 }
 
 /** From the header or the query; absent means 0.3. */
-export function versionOf({ request, query }: Pick<Incoming, 'request' | 'query'>): string {
+export function versionOf({ request, query }: Pick<PeerRequest, 'request' | 'query'>): string {
   const versions = headersOf(request, 'a2a-version');
   if (versions.length > 1) throw new Refusal('VERSION_NOT_SUPPORTED', 'more than one A2A-Version header');
   const text = versions[0] ?? query.get('A2A-Version') ?? query.get('a2a-version') ?? '';
@@ -65,7 +65,7 @@ export function keyOf(keys: readonly string[]): string | undefined {
 }
 
 export async function contextOf(
-  { request }: Incoming,
+  { request }: PeerRequest,
   binding: 'JSONRPC' | 'HTTP+JSON',
   version: string,
   authenticate: Authenticate,
@@ -73,7 +73,7 @@ export async function contextOf(
   const actor = atThisDoor(await authenticate(bearerOf(request), addressOf(request)));
   const { headers } = request;
   const trace = traceParentOf(request);
-  const user = new Caller({
+  const user = new PeerUser({
     actor,
     signal: goneSignal(request.socket),
     binding,
@@ -142,7 +142,7 @@ export function answer(response: ServerResponse, status: number, type: string, b
 }
 
 /** Sets the headers of a refusal, and logs the error when it was ours. */
-export function refusing({ request, response }: Incoming, thrown: unknown, log: Logger): void {
+export function refusing({ request, response }: PeerRequest, thrown: unknown, log: Logger): void {
   const { http, cause, retryAfterMs } = toErrorReply(thrown);
   if (cause !== undefined) log.error({ err: cause, request_id: requestIdOf(request) }, 'a call of a peer failed');
   if (response.headersSent) return;
@@ -164,7 +164,7 @@ export interface Streaming {
 }
 
 /** Waits for the first event before sending anything, so that a refusal is a response and not a broken stream. */
-export async function sendStream(incoming: Incoming, stream: AsyncGenerator<Json>, how: Streaming): Promise<void> {
+export async function sendStream(incoming: PeerRequest, stream: AsyncGenerator<Json>, how: Streaming): Promise<void> {
   const { response } = incoming;
   const first = await stream.next().catch((thrown: unknown) => {
     if (!how.always) throw thrown;

@@ -18,15 +18,15 @@ import {
 } from '../../../src/index.ts';
 import type { A2aSettings } from '../config.ts';
 import type { Push } from '../push/push.ts';
-import { aboutMessage, artifactKind, type Keep, toCoreMessage } from '../translate.ts';
+import { aboutMessage, artifactKind, type KeepFile, toCoreMessage } from '../translate.ts';
 import { activated, type CallOptions, callOf } from './caller.ts';
 import { checkHistoryLength, checkId, checkList, checkSend } from './checks.ts';
 import type { Contexts } from './contexts.ts';
 import { listTasks } from './list-tasks.ts';
 import { type Answering, answeredBy, toCoreAnswer } from './questions.ts';
 import { Refusal } from './refusal.ts';
-import type { Projection, Update } from './render-events.ts';
-import { type Owned, type Reader, type Reading, whyQueued } from './task-reader.ts';
+import type { TaskProjection, Update } from './render-events.ts';
+import { type Owned, type Reading, type TaskReader, whyQueued } from './task-reader.ts';
 
 export interface HandlerDeps {
   readonly bridge: Bridge;
@@ -35,7 +35,7 @@ export interface HandlerDeps {
   /** Accepts messages while it works. */
   readonly steers: boolean;
   readonly contexts: Contexts;
-  readonly reader: Reader;
+  readonly reader: TaskReader;
   readonly push: Push | undefined;
   /** Fires when the door is closed: streams end with it. */
   readonly closing: AbortSignal;
@@ -53,7 +53,7 @@ interface Submission extends Reading {
 /** The result of a send. For a new task `projection` is still empty: not even the events that began the task were applied. */
 interface Begun {
   readonly owned: Owned;
-  readonly projection: Projection;
+  readonly projection: TaskProjection;
   readonly fresh: boolean;
   readonly written?: readonly CoreEvent[] | undefined;
   /** It has not begun, because another task in its context waits for an answer: waiting for it would wait for that. */
@@ -196,7 +196,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
   }
 
   function keepFor({ actor }: CallOptions) {
-    return async ({ bytes, mime_type, name, visibility }: Parameters<Keep>[0]) => {
+    return async ({ bytes, mime_type, name, visibility }: Parameters<KeepFile>[0]) => {
       const { resource } = await bridge.submit({
         kind: 'artifact.register',
         actor,
@@ -348,7 +348,7 @@ function callerIn({ metadata }: SendMessageRequest): { tollbridge?: JsonObject }
 
 /** Encodes updates; with the resume extension each carries the reader's position. */
 function updateEncoder(
-  projection: Projection,
+  projection: TaskProjection,
   resume: boolean,
   historyLength?: number,
 ): (update: Update) => StreamResponse {

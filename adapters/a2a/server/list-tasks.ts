@@ -4,11 +4,11 @@ import type { Actor, Bridge, Task as OurTask, Row } from '../../../src/index.ts'
 import { toWireState } from '../translate.ts';
 import type { Contexts } from './contexts.ts';
 import { Refusal } from './refusal.ts';
-import type { Reader } from './task-reader.ts';
+import type { TaskReader } from './task-reader.ts';
 
 export interface ListDeps {
   readonly bridge: Bridge;
-  readonly reader: Reader;
+  readonly reader: TaskReader;
   readonly contexts: Contexts;
 }
 

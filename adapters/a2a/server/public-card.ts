@@ -2,7 +2,7 @@
 import { PROTOCOL } from '../../../mappings/a2a.ts';
 import { PROTOCOL as LEGACY } from '../../../mappings/a2a-0.3.ts';
 import type { MadeCard } from './card.ts';
-import type { Incoming } from './exchange.ts';
+import type { PeerRequest } from './exchange.ts';
 
 export interface CardReader {
   readonly version: string;
@@ -13,7 +13,7 @@ export interface CardReader {
 
 const MAX_AGE = 300;
 
-export function sendCard({ request, response }: Incoming, made: MadeCard, reader: CardReader): void {
+export function sendCard({ request, response }: PeerRequest, made: MadeCard, reader: CardReader): void {
   const older = reader.legacy && reader.version === LEGACY;
   const { text, etag } = older ? made.legacy : made.wire;
   response.setHeader('etag', etag);

@@ -32,7 +32,7 @@ import {
   withMembers,
 } from '../../../src/index.ts';
 import { type TraceMembers, taskTrace } from '../../../src/transport/outbound/trace-context.ts';
-import { type Content, filePart, textPart, toWireParts, toWireState, wireMessage } from '../translate.ts';
+import { type ArtifactContent, filePart, textPart, toWireParts, toWireState, wireMessage } from '../translate.ts';
 import { toWireAnswer, toWireQuestion } from './questions.ts';
 
 export type Update = NonNullable<StreamResponse['payload']>;
@@ -65,11 +65,11 @@ export interface ReaderAnswers {
   readonly byReader: boolean;
 }
 
-export interface Projection {
+export interface TaskProjection {
   /** The artifact id, if this event is about a file whose bytes are needed. */
   wants(event: CoreEvent): string | undefined;
   /** Applies an event; returns the updates for a stream. */
-  take(event: CoreEvent, content?: Content): readonly Update[];
+  take(event: CoreEvent, content?: ArtifactContent): readonly Update[];
   snapshot(view?: { readonly historyLength?: number | undefined; readonly artifacts?: boolean }): Task;
   /** The canonical status as the reader is told; undefined before the task was submitted. */
   readonly status: string | undefined;
@@ -88,7 +88,7 @@ export const INLINE_BYTES = 256 * 1024;
 const NONE: readonly Update[] = [];
 const isActivity = (kind: string): kind is (typeof ACTIVITY)[number] => (ACTIVITY as readonly string[]).includes(kind);
 
-export function createProjection(options: ProjectionOptions): Projection {
+export function createProjection(options: ProjectionOptions): TaskProjection {
   const { contextId, activity = false, quiet = false, pieces = false, answering, queued, link } = options;
   const view = emptyTaskView('open');
   let status: TaskStatus | undefined;
@@ -243,7 +243,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     return parts.length === 1 ? [close(id)] : [artifactUpdate(response(id, parts.slice(1)), true, true)];
   }
 
-  function file(event: CoreEvent, content: Content): readonly Update[] {
+  function file(event: CoreEvent, content: ArtifactContent): readonly Update[] {
     const { artifact } = event.payload as ArtifactPayload;
     if (artifact.visibility !== 'public') return activity && isInside(artifact) ? [kept(event, content)] : NONE;
     const part = filePart(artifact, artifact.uri && !content.bytes ? { url: artifact.uri } : content);
@@ -272,7 +272,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     return isWaiting(view) ? moveTo(event, question(event)) : NONE;
   }
 
-  function render(event: CoreEvent, content: Content, ask: AskRecord | undefined): readonly Update[] {
+  function render(event: CoreEvent, content: ArtifactContent, ask: AskRecord | undefined): readonly Update[] {
     const { payload } = event;
     switch (event.event) {
       case 'user.message':
@@ -305,7 +305,7 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   /** A file the agent did not publish, such as a change it made: no result, but part of its activity. */
-  function kept(event: CoreEvent, { bytes }: Content): Update {
+  function kept(event: CoreEvent, { bytes }: ArtifactContent): Update {
     const { artifact } = event.payload as ArtifactPayload;
     const { id, kind, mime_type, sha256, metadata } = artifact;
     const about = { id, kind, mime_type, sha256, name: metadata.name ?? null } as JsonObject;
@@ -313,7 +313,7 @@ export function createProjection(options: ProjectionOptions): Projection {
     return rendered(withMembers(event, { artifact: about, ...(inside !== undefined && { content: inside }) }));
   }
 
-  function snapshot({ historyLength, artifacts: shown = true }: Parameters<Projection['snapshot']>[0] = {}): Task {
+  function snapshot({ historyLength, artifacts: shown = true }: Parameters<TaskProjection['snapshot']>[0] = {}): Task {
     const kept = historyLength === undefined ? history : historyLength === 0 ? [] : history.slice(-historyLength);
     return {
       id: view.task?.id ?? '',
@@ -328,7 +328,7 @@ export function createProjection(options: ProjectionOptions): Projection {
   }
 
   // Updated with each event: computing these members on access costs every send several microseconds.
-  const projection: Writable<Projection> = {
+  const projection: Writable<TaskProjection> = {
     status: undefined,
     ended: false,
     waiting: false,

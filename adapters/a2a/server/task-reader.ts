@@ -13,9 +13,9 @@ import {
 } from '../../../src/index.ts';
 import { receiptReference } from '../../../src/transport/outbound/receipt-reference.ts';
 import type { A2aSettings } from '../config.ts';
-import type { Content } from '../translate.ts';
+import type { ArtifactContent } from '../translate.ts';
 import { absentTask, isAbsent } from './refusal.ts';
-import { createProjection, type Projection, type ProjectionOptions, type Update } from './render-events.ts';
+import { createProjection, type ProjectionOptions, type TaskProjection, type Update } from './render-events.ts';
 
 export interface Owned {
   readonly task: OurTask & Row;
@@ -30,18 +30,18 @@ export interface Reading extends Pick<ProjectionOptions, 'activity' | 'quiet' | 
   readonly as?: Actor;
 }
 
-export interface Reader {
+export interface TaskReader {
   /** The task, if it belongs to this caller and this agent. Any other is absent. */
   own(actor: Actor, taskId: string): Promise<Owned>;
   isMine(actor: Actor, task: OurTask): boolean;
   /** The questions that tasks of this caller and this agent ask. */
   ofMine(actor: Actor, asks: readonly AskRecord[]): Promise<readonly AskRecord[]>;
   contextOf(task: OurTask): string;
-  begin(actor: Actor, contextId: string, how?: Reading): Projection;
+  begin(actor: Actor, contextId: string, how?: Reading): TaskProjection;
   /** Why a task of this session that has not begun waits: the questions open in it, and what they are about. */
   openIn(actor: Actor, sessionId: string): Promise<readonly AskRecord[]>;
   /** Applies all events up to now, or up to an event. */
-  catchUp(actor: Actor, owned: Owned, how?: Reading & { upTo?: string }): Promise<Projection>;
+  catchUp(actor: Actor, owned: Owned, how?: Reading & { upTo?: string }): Promise<TaskProjection>;
   snapshot(actor: Actor, owned: Owned, historyLength?: number, artifacts?: boolean): Promise<Task>;
   /** The owner's task, with the hash of its receipt once there is one. */
   withReceipt(actor: Actor, task: Task): Promise<Task>;
@@ -52,12 +52,17 @@ export interface Reader {
   settle(
     actor: Actor,
     taskId: string,
-    projection: Projection,
+    projection: TaskProjection,
     signal: AbortSignal,
     written?: readonly CoreEvent[],
   ): Promise<void>;
   /** Continues from the projection's cursor. Ends with the task, or when the caller is gone. */
-  follow(actor: Actor, taskId: string, projection: Projection, signal: AbortSignal): AsyncGenerator<readonly Update[]>;
+  follow(
+    actor: Actor,
+    taskId: string,
+    projection: TaskProjection,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly Update[]>;
 }
 
 export interface ReaderDeps {
@@ -68,9 +73,9 @@ export interface ReaderDeps {
   base(): string;
 }
 
-export function createReader({ bridge, agent, settings, base }: ReaderDeps): Reader {
+export function createReader({ bridge, agent, settings, base }: ReaderDeps): TaskReader {
   const link = (artifactId: string) => `${base()}/artifacts/${artifactId}`;
-  const begin: Reader['begin'] = (actor, contextId, { texts, as = actor, ...how } = {}) =>
+  const begin: TaskReader['begin'] = (actor, contextId, { texts, as = actor, ...how } = {}) =>
     createProjection({
       contextId,
       ...how,
@@ -87,7 +92,7 @@ export function createReader({ bridge, agent, settings, base }: ReaderDeps): Rea
     return (await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, limit: 50 })).data;
   }
 
-  async function contentOf(actor: Actor, id: string): Promise<Content> {
+  async function contentOf(actor: Actor, id: string): Promise<ArtifactContent> {
     // Not stored here, or hidden from this caller: a link is sent instead.
     const bytes = await bridge.bytes(actor, id).catch(() => undefined);
     return bytes ? { bytes } : { url: link(id) };
@@ -113,12 +118,16 @@ export function createReader({ bridge, agent, settings, base }: ReaderDeps): Rea
   }
 
   /** Synchronous, unless the event is about a file. */
-  function contentFor(actor: Actor, projection: Projection, event: CoreEvent): Promise<Content> | undefined {
+  function contentFor(
+    actor: Actor,
+    projection: TaskProjection,
+    event: CoreEvent,
+  ): Promise<ArtifactContent> | undefined {
     const wanted = projection.wants(event);
     return wanted ? contentOf(actor, wanted) : undefined;
   }
 
-  async function catchUp(...[actor, { task, contextId }, { upTo, ...how } = {}]: Parameters<Reader['catchUp']>) {
+  async function catchUp(...[actor, { task, contextId }, { upTo, ...how } = {}]: Parameters<TaskReader['catchUp']>) {
     const queued = task.status === 'SUBMITTED' ? whyQueued(task, await openIn(actor, task.session_id)) : undefined;
     const projection = begin(actor, contextId, { ...how, queued });
     const range = { stream: { of: 'task', id: task.id } as const, ...(upTo && { upTo }) };
@@ -187,6 +196,6 @@ export function whyQueued({ id }: Pick<OurTask, 'id'>, open: readonly AskRecord[
 }
 
 /** The position from which a task's stream continues. */
-function from(taskId: string, { cursor }: Projection) {
+function from(taskId: string, { cursor }: TaskProjection) {
   return { stream: { of: 'task', id: taskId } as const, ...(cursor && { after: cursor }) };
 }

@@ -9,7 +9,7 @@ import type { BackendSettings } from '../config.ts';
 import { listOf, objectOf, textOf, within } from '../shapes.ts';
 import type { AgentProcessOptions } from './agent-process.ts';
 
-export interface Opened {
+interface Opened {
   readonly sessionId: string;
   readonly agent: JsonObject;
   readonly can: JsonObject;

@@ -11,7 +11,7 @@ import { fromBlock } from '../content.ts';
 import { normalised, visibleText } from '../harn.ts';
 import { type Thoughts, thoughtFact } from '../server/render-thoughts.ts';
 import { compact, listOf, lookup, objectOf, textOf, within } from '../shapes.ts';
-import { type Call, createCalls } from './acts/tool-calls.ts';
+import { type AgentCall, createCalls } from './acts/tool-calls.ts';
 import { type RecordedFact, updateFact } from './facts.ts';
 import { harnSteps } from './read-harn.ts';
 import { createMeter, type Meter, type Spent } from './usage.ts';
@@ -38,9 +38,9 @@ export interface UpdateReader {
   /** Updates on Harn's second channel. */
   agentEvent(params: JsonObject): RecordedFact[];
   /** The call a question is about, and the facts for it if it is new. */
-  asked(toolCall: JsonObject): { readonly call: Call; readonly steps: RecordedFact[] };
+  asked(toolCall: JsonObject): { readonly call: AgentCall; readonly steps: RecordedFact[] };
   /** The call was denied: it has ended, whatever the agent reports later. */
-  denied(call: Call): void;
+  denied(call: AgentCall): void;
   /** The open call a file or a terminal belongs to, as far as that can be determined. */
   servedBy(hint: { path?: string; terminalId?: string }): { id: string; by: string } | undefined;
   /** A file was written through us; the agent's report of it is not a second write. */

@@ -2,4 +2,4 @@
  * The public half of the relay that a command needs before anything heavy is loaded: the link holds back what the editor
  * sends until the relay, a part of the adapter, is attached to it.
  */
-export { type Link, openLink } from './link.ts';
+export { openLink, type RelayLink } from './link.ts';

@@ -23,7 +23,7 @@ export interface Looker {
   earlyFrames(frames: readonly Frame[], missed: number): void;
 }
 
-export interface Link {
+export interface RelayLink {
   readonly editor: OrderedWriter;
   readonly agent: OrderedWriter;
   attach(looker: Looker): void;
@@ -36,7 +36,7 @@ export interface Link {
   readonly agentName: Promise<string | undefined>;
 }
 
-export interface Streams {
+interface Streams {
   readonly editor: { readonly input: Readable; readonly output: Writable };
   readonly agent: { readonly stdin: Writable; readonly stdout: Readable };
   /** Whether the editor is told that every session can be loaded and resumed. */
@@ -46,7 +46,7 @@ export interface Streams {
 /** Images are sent inside lines, so lines may be long. */
 export const LONGEST_LINE = 64 * 1024 * 1024;
 
-export function openLink({ editor, agent, additions }: Streams): Link {
+export function openLink({ editor, agent, additions }: Streams): RelayLink {
   let looker: Looker | undefined;
   const greetings: { request: Request; answer: Response | undefined }[] = [];
   const earlyFrames = createEarly();

@@ -41,7 +41,7 @@ import { createStall } from './from-editor/stall-detector.ts';
 import { createTurns, type Turn, type Turns } from './from-editor/turns.ts';
 import { createWorkOfOthers } from './from-editor/work-of-others.ts';
 import { createWrappedAgent, type WrappedAgent } from './from-editor/wrapped-agent.ts';
-import type { Link, Looker } from './link.ts';
+import type { Looker, RelayLink } from './link.ts';
 import { gatewayToolServers, type RelayConfig, type RelaySettings, relaySettings } from './settings.ts';
 
 export interface RelayDeps {
@@ -68,7 +68,7 @@ export function acpRelay(config: RelayConfig, { name, log, ids, secret }: PartCo
   return {
     backend: agent.backend,
     graceMs: settings.cancelMs,
-    async attach(bridge: Bridge, person: Actor, link: Link): Promise<OpenRelay> {
+    async attach(bridge: Bridge, person: Actor, link: RelayLink): Promise<OpenRelay> {
       const mcpServers = await gatewayToolServers(config, secret);
       const turns = createTurns({ bridge, agent, name, log, thoughts: settings.thoughts });
       const wires = createWires(link.editor, link.agent);

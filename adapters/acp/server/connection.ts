@@ -39,7 +39,7 @@ import { mayAnswer } from './questions.ts';
 import { createViewer, type Viewer, type ViewerDeps } from './viewer.ts';
 import { AGENT_OPTION, createWorkspaces, DEFAULT_MODE, requireDirectory, type Workspaces } from './workspaces.ts';
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly bridge: Bridge;
   readonly actor: Actor;
   readonly settings: AcpSettings;
@@ -48,7 +48,7 @@ export interface ConnectionOptions {
   readonly stamp?: (client: ClientProfile) => ViewerDeps['stamp'];
 }
 
-export interface Connection {
+export interface ClientConnection {
   /** Resolves once the next message may be read. */
   receive(text: string): Promise<void>;
   /** The tasks of this client that have not ended. */
@@ -59,7 +59,7 @@ export interface Connection {
 
 type Call = (asked: Asked) => Promise<Json>;
 
-export function createConnection(options: ConnectionOptions): Connection {
+export function createConnection(options: ConnectionOptions): ClientConnection {
   const { bridge, actor, settings, log } = options;
   const viewers = new Map<string, Viewer>();
   let closed = false;

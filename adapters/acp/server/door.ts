@@ -24,7 +24,7 @@ import { CLOSE, createSocketServer } from '../../../src/transport/websocket/webs
 import type { AcpSettings } from '../config.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
 import { createConnection } from './connection.ts';
-import { createRemote, ownerOf, type Remote } from './remote-connection.ts';
+import { createRemote, ownerOf, type RemoteClient } from './remote-connection.ts';
 import { serveStreams } from './stdio.ts';
 
 export const CONNECTION = 'acp-connection-id';
@@ -65,7 +65,7 @@ interface OpenConnection {
 
 function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
   const { log } = deps;
-  const remotes = new Map<string, Remote>();
+  const remotes = new Map<string, RemoteClient>();
   const connections = new Set<OpenConnection>();
   const names = new WeakMap<IncomingMessage, string>();
   const sockets = createSocketServer({
@@ -86,7 +86,7 @@ function openDoor(settings: AcpSettings, deps: Deps, bridge: Bridge): Closable {
   }
 
   /** Another caller's connection is absent. */
-  function remoteOf(request: IncomingMessage, actor: Actor): Remote {
+  function remoteOf(request: IncomingMessage, actor: Actor): RemoteClient {
     const id = single(request, CONNECTION);
     if (!id) throw new Fault('invalid_request', 'say which connection: Acp-Connection-Id');
     const found = remotes.get(id);

@@ -5,7 +5,7 @@
 import { asText, Fault } from '../../../src/index.ts';
 import { type SseStream, sseFrame } from '../../../src/transport/sse/write.ts';
 
-export interface Outbox {
+interface Outbox {
   /** Resolves when there is room for more. */
   put(text: string): Promise<void>;
   /** Continues after a position, or from the first unsent frame. A fault when that position is no longer kept. */

@@ -28,7 +28,7 @@ import { OURS } from '../translate.ts';
 import type { ClientProfile } from './client-profile.ts';
 import { kindOf } from './render-tools.ts';
 
-export interface QuestionsDeps {
+interface QuestionsDeps {
   readonly bridge: Bridge;
   readonly actor: Actor;
   readonly peer: Peer;
@@ -42,7 +42,7 @@ export interface QuestionsDeps {
   sendUpdate(update: JsonObject): void;
 }
 
-export interface Questions {
+interface Questions {
   see(event: CoreEvent, replay: boolean): void;
   known(ask: AskRecord): void;
   /** Shows the questions that were found open. */

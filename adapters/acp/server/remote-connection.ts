@@ -6,10 +6,10 @@ import type { Actor, Bridge, Logger } from '../../../src/index.ts';
 import type { SseStream } from '../../../src/transport/sse/write.ts';
 import type { AcpSettings } from '../config.ts';
 import { objectOf, textOf, within } from '../shapes.ts';
-import { type Connection, createConnection } from './connection.ts';
+import { type ClientConnection, createConnection } from './connection.ts';
 import { createOutboxes } from './outbox.ts';
 
-export interface Remote {
+export interface RemoteClient {
   readonly id: string;
   readonly owner: string;
   /** Handles one message of the client; resolves when the next may come. */
@@ -24,7 +24,7 @@ export interface Remote {
   close(): Promise<void>;
 }
 
-export interface RemoteOptions {
+interface RemoteOptions {
   readonly id: string;
   readonly bridge: Bridge;
   readonly actor: Actor;
@@ -41,7 +41,7 @@ export function ownerOf({ id, kind, tenant_id }: Actor): string {
   return JSON.stringify([tenant_id ?? null, kind, id]);
 }
 
-export function createRemote({ id, bridge, actor, settings, log, ended }: RemoteOptions): Remote {
+export function createRemote({ id, bridge, actor, settings, log, ended }: RemoteOptions): RemoteClient {
   const streams = createOutboxes(LIMITS, () => {
     log.warn({ connection: id }, 'a connection was closed: its client stopped reading');
     close().catch((cause) => log.warn({ err: cause }, 'a connection did not close well'));
@@ -70,7 +70,7 @@ export function createRemote({ id, bridge, actor, settings, log, ended }: Remote
     await streams.of(textOf(within(frame, 'params', 'sessionId')) ?? '').put(text);
   }
 
-  const connection: Connection = createConnection({ bridge, actor, settings, log, send });
+  const connection: ClientConnection = createConnection({ bridge, actor, settings, log, send });
 
   async function close(): Promise<void> {
     if (closed) return;

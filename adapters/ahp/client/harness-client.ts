@@ -10,7 +10,7 @@ import { decisionShapes, shapes } from '../shapes.ts';
 import { manyMayListen, wait } from '../timeout.ts';
 import type { AhpEvent } from '../translate.ts';
 import { HarnessError } from './harness-error.ts';
-import type { Link } from './transports.ts';
+import type { HarnessLink } from './transports.ts';
 
 export interface Welcome {
   readonly version: string;
@@ -42,7 +42,7 @@ const HANGS_MS = 2_000;
 
 const NEVER = manyMayListen(new AbortController()).signal;
 
-export function createAsking(link: Link, newId: () => string, timeoutMs: number): Asking {
+export function createAsking(link: HarnessLink, newId: () => string, timeoutMs: number): Asking {
   let welcome: Welcome | undefined;
   let hung = false;
 

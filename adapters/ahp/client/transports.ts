@@ -18,7 +18,7 @@ import { startChild } from '../../../src/transport/process/child.ts';
 import { minimalEnvironment } from '../../../src/transport/process/environment.ts';
 import { HarnessError } from './harness-error.ts';
 
-export interface Link {
+export interface HarnessLink {
   /** The whole response to a request, as received. */
   request(message: OwnRequest, signal: AbortSignal): Promise<unknown>;
   notify(message: JsonObject, signal: AbortSignal): Promise<void>;
@@ -34,7 +34,7 @@ export interface Credential {
   readonly value: string;
 }
 
-export interface Where {
+export interface HarnessLocation {
   readonly url?: string | undefined;
   readonly socket?: string | undefined;
   readonly command?: readonly string[] | undefined;
@@ -44,7 +44,11 @@ export interface Where {
 
 const LIMIT = 4 * 1024 * 1024;
 
-export async function openLink(where: Where, credential: Credential | undefined, log: Logger): Promise<Link> {
+export async function openLink(
+  where: HarnessLocation,
+  credential: Credential | undefined,
+  log: Logger,
+): Promise<HarnessLink> {
   if (where.command) return await childLink(where.command, where.env, log);
   if (where.socket) return await socketLink(where.socket);
   if (!where.url) throw new HarnessError('transport', 'nothing says where the harness is');
@@ -62,7 +66,7 @@ function streamed(send: (text: string) => Promise<void>, end: () => void) {
     cut.abort();
     pending.fail(new HarnessError('transport', 'the connection to the harness was lost'));
   };
-  const link: Link = {
+  const link: HarnessLink = {
     cut: cut.signal,
     silentSince: (at) => receivedAt < at,
     async request(message, signal) {
@@ -105,7 +109,7 @@ function taken(sent: Promise<void>, over: AbortSignal): Promise<void> {
 }
 
 /** Lines over any two streams. */
-export function lineLink(input: Readable, output: Writable, end: () => void): Link {
+export function lineLink(input: Readable, output: Writable, end: () => void): HarnessLink {
   const { link, receive } = streamed(lineWriter(output), end);
   // A stream that has ended is closed: until then an exited program counts as a running one.
   const over = () => void link.close();
@@ -115,7 +119,7 @@ export function lineLink(input: Readable, output: Writable, end: () => void): Li
   return link;
 }
 
-async function childLink(command: readonly string[], more: Where['env'], log: Logger): Promise<Link> {
+async function childLink(command: readonly string[], more: HarnessLocation['env'], log: Logger): Promise<HarnessLink> {
   const [program] = command;
   const env = { ...minimalEnvironment(), ...more };
   // Its standard error is its log.
@@ -129,7 +133,7 @@ async function childLink(command: readonly string[], more: Where['env'], log: Lo
   });
 }
 
-async function socketLink(path: string): Promise<Link> {
+async function socketLink(path: string): Promise<HarnessLink> {
   const socket: Duplex = await new Promise((resolve, reject) => {
     const opened = createConnection(path, () => resolve(opened));
     opened.once('error', () => reject(new HarnessError('transport', 'no process listens at the socket')));
@@ -137,7 +141,7 @@ async function socketLink(path: string): Promise<Link> {
   return lineLink(socket, socket, () => socket.destroy());
 }
 
-async function webSocketLink(url: string, credential: Credential | undefined): Promise<Link> {
+async function webSocketLink(url: string, credential: Credential | undefined): Promise<HarnessLink> {
   const target = new URL(url);
   if (credential) target.searchParams.append(credential.kind, credential.value);
   const socket = new WebSocket(target, { maxPayload: LIMIT, perMessageDeflate: false, handshakeTimeout: 10_000 });
@@ -168,7 +172,7 @@ function traceIn({ params }: JsonObject): TraceMembers {
   };
 }
 
-function httpLink(url: string, credential: Credential | undefined): Link {
+function httpLink(url: string, credential: Credential | undefined): HarnessLink {
   const proof: Record<string, string> = {};
   if (credential?.kind === 'api_key') proof['x-api-key'] = credential.value;
   if (credential?.kind === 'token') proof.authorization = `Bearer ${credential.value}`;

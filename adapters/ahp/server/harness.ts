@@ -36,11 +36,11 @@ import { createAuthorizer, type HoldTimeout } from './decide/authorize.ts';
 import { createDecider } from './decide/decide.ts';
 import { createObserver } from './observe/observe.ts';
 import { createQueries } from './queries.ts';
-import { createRuns, PROTOCOL_NAME, type Run, scopeOf } from './supervised-tasks.ts';
+import { createRuns, PROTOCOL_NAME, type SupervisedRun, scopeOf } from './supervised-tasks.ts';
 import { readHandshake } from './tolerant.ts';
 
 /** The caller and its transport. One per connection; over HTTP one per request. */
-export interface Caller {
+export interface HarnessCaller {
   readonly actor: Actor;
   /** Fires when the caller has disconnected. */
   readonly gone: AbortSignal;
@@ -60,7 +60,7 @@ export type MessageOutcome =
   | { readonly kind: 'rejected'; readonly code: number; readonly message: string };
 
 export interface Harness {
-  receive(message: unknown, caller: Caller): Promise<MessageOutcome>;
+  receive(message: unknown, caller: HarnessCaller): Promise<MessageOutcome>;
   /** Ends the work of the agents of a closed connection. */
   left(actor: Actor): Promise<void>;
   close(): Promise<void>;
@@ -111,7 +111,7 @@ export function createHarness(
 
   // ---- Envelopes ----
 
-  async function receive(message: unknown, caller: Caller): Promise<MessageOutcome> {
+  async function receive(message: unknown, caller: HarnessCaller): Promise<MessageOutcome> {
     if (!isObject(message) || typeof message.jsonrpc !== 'string' || message.params === undefined) return INVALID;
     const envelope = envelopeOf(message);
     if (envelope.kind === 'notification') return await notified(envelope.method, message, caller);
@@ -126,7 +126,11 @@ export function createHarness(
     }
   }
 
-  async function notified(method: string, message: Record<string, unknown>, caller: Caller): Promise<MessageOutcome> {
+  async function notified(
+    method: string,
+    message: Record<string, unknown>,
+    caller: HarnessCaller,
+  ): Promise<MessageOutcome> {
     try {
       if (message.jsonrpc !== '2.0') throw new Refusal(-32600, 'jsonrpc must be 2.0');
       if (method !== 'ahp/event') {
@@ -150,13 +154,13 @@ export function createHarness(
   }
 
   /** Peers up to 2.2 send as notifications what later ones ask. */
-  function sentByOlder(event: AhpEvent, caller: Caller): boolean {
+  function sentByOlder(event: AhpEvent, caller: HarnessCaller): boolean {
     if (!NOTICES_BEFORE_2_4.includes(event.event_type)) return false;
     const [, minor] = (greetingOf(event, caller)?.version ?? PROTOCOL).split('.');
     return Number(minor ?? 0) <= 2;
   }
 
-  function requested(method: string, params: Json, caller: Caller, id: string): Promise<Json> {
+  function requested(method: string, params: Json, caller: HarnessCaller, id: string): Promise<Json> {
     switch (method as Method) {
       case 'ahp/handshake':
         return handshake(params, caller);
@@ -176,7 +180,7 @@ export function createHarness(
 
   // ---- Methods ----
 
-  async function handshake(params: Json, caller: Caller): Promise<JsonObject> {
+  async function handshake(params: Json, caller: HarnessCaller): Promise<JsonObject> {
     const { value, mended } = mending(() => readHandshake(params));
     const version = asText(value.protocol_version);
     if (version.split('.')[0] !== PROTOCOL.split('.')[0]) {
@@ -195,7 +199,7 @@ export function createHarness(
   }
 
   /** Policy may refuse an agent at the handshake. A failed write is no reason to: the handshake lets no act through. */
-  async function written(params: JsonObject, { actor }: Caller): Promise<void> {
+  async function written(params: JsonObject, { actor }: HarnessCaller): Promise<void> {
     try {
       const { decision } = await bridge.submit({
         kind: 'passthrough',
@@ -215,7 +219,7 @@ export function createHarness(
     }
   }
 
-  function event(params: Json, caller: Caller, id: string): Promise<JsonObject> {
+  function event(params: Json, caller: HarnessCaller, id: string): Promise<JsonObject> {
     const read = readEvent(params);
     requireGreeting(read, caller);
     const { event_type } = read;
@@ -227,7 +231,7 @@ export function createHarness(
     return decided(read, askerOf(read, caller, true, id));
   }
 
-  async function batch(params: Json, caller: Caller, id: string): Promise<JsonObject> {
+  async function batch(params: Json, caller: HarnessCaller, id: string): Promise<JsonObject> {
     const size = isObject(params) && Array.isArray(params.events) ? params.events.length : 0;
     if (size > settings.batchSize) {
       throw new Refusal(-32602, `Batch size ${size} exceeds configured limit ${settings.batchSize}`);
@@ -252,7 +256,7 @@ export function createHarness(
     });
   }
 
-  async function entry(event: AhpEvent, caller: Caller, whole: HoldTimeout, id: string): Promise<JsonObject> {
+  async function entry(event: AhpEvent, caller: HarnessCaller, whole: HoldTimeout, id: string): Promise<JsonObject> {
     if (eventRow(event.event_type).answer)
       return await decider.decide(event, { ...identityOf(event, caller, id), timeout: whole });
     try {
@@ -304,17 +308,17 @@ export function createHarness(
     return JSON.stringify([scopeOf(actor), session_id, agent_id]);
   }
 
-  function greetingOf(event: Pick<AhpEvent, 'session_id' | 'agent_id'>, caller: Caller): Greeting | undefined {
+  function greetingOf(event: Pick<AhpEvent, 'session_id' | 'agent_id'>, caller: HarnessCaller): Greeting | undefined {
     return caller.greeting ?? greetings.get(greetingKey(caller.actor, event));
   }
 
-  function requireGreeting(event: Pick<AhpEvent, 'session_id' | 'agent_id'>, caller: Caller): void {
+  function requireGreeting(event: Pick<AhpEvent, 'session_id' | 'agent_id'>, caller: HarnessCaller): void {
     if (settings.strictHandshake && !greetingOf(event, caller)) {
       throw new Refusal(-32000, 'Handshake must complete before anything else');
     }
   }
 
-  function identityOf(event: AhpEvent, caller: Caller, request_id?: string): Omit<Asker, 'timeout'> {
+  function identityOf(event: AhpEvent, caller: HarnessCaller, request_id?: string): Omit<Asker, 'timeout'> {
     const framework = greetingOf(event, caller)?.framework;
     return {
       actor: caller.actor,
@@ -323,12 +327,12 @@ export function createHarness(
     };
   }
 
-  function askerOf(event: AhpEvent, caller: Caller, hold: boolean, id?: string): Asker {
+  function askerOf(event: AhpEvent, caller: HarnessCaller, hold: boolean, id?: string): Asker {
     const ms = Math.max(0, settings.holdMs - viaOf(event.metadata).length * HOP_MS);
     return { ...identityOf(event, caller, id), timeout: timeout(caller, ms, hold) };
   }
 
-  function timeout({ gone }: Caller, ms: number, hold: boolean): HoldTimeout {
+  function timeout({ gone }: HarnessCaller, ms: number, hold: boolean): HoldTimeout {
     return { until: wait(ms, gone, closing.signal), gone, hold };
   }
 
@@ -348,7 +352,7 @@ export function createHarness(
     receive,
     async left(actor) {
       const scope = scopeOf(actor);
-      await observer.left(runs.all().filter((run: Run) => run.scope === scope));
+      await observer.left(runs.all().filter((run: SupervisedRun) => run.scope === scope));
     },
     async close() {
       closing.abort();

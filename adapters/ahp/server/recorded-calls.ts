@@ -13,7 +13,7 @@ import {
   type Logger,
 } from '../../../src/index.ts';
 import { fingerprint } from '../translate.ts';
-import type { Run } from './supervised-tasks.ts';
+import type { SupervisedRun } from './supervised-tasks.ts';
 
 interface Known {
   readonly id: string;
@@ -38,7 +38,7 @@ const KINDS = [
 ] as const;
 
 /** A caller that may not read the log pairs nothing: its reports are recorded as observed calls. */
-export async function restorePairs(bridge: Bridge, actor: Actor, run: Run, log: Logger): Promise<void> {
+export async function restorePairs(bridge: Bridge, actor: Actor, run: SupervisedRun, log: Logger): Promise<void> {
   const calls = new Map<string, Known>();
   const asked = new Map<string, { readonly call: string; approved: boolean }>();
   const learn = (event: string, payload: JsonObject, at: number) => {
@@ -103,7 +103,7 @@ function callOf(id: string, since: number): Known {
 }
 
 /** Spans are numbered; a number used twice would merge two model calls. */
-function learnSpan(run: Run, event: string, payload: JsonObject): void {
+function learnSpan(run: SupervisedRun, event: string, payload: JsonObject): void {
   const id = asText(members(payload.span).id ?? '');
   const prefix = `${run.taskId}.span`;
   if (id.startsWith(prefix)) run.spans = Math.max(run.spans, Number(id.slice(prefix.length)) || 0);

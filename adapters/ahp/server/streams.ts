@@ -8,7 +8,7 @@ import { type JsonBounds, parseJsonText } from '../../../src/transport/http/body
 import { rawIdOf } from '../../../src/transport/json-rpc/raw-id.ts';
 import { lineWriter, readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import { manyMayListen, wait } from '../timeout.ts';
-import type { Caller, Harness } from './harness.ts';
+import type { Harness, HarnessCaller } from './harness.ts';
 import { refuseDamaged, refuseUnread } from './unreadable.ts';
 
 export interface Conversation {
@@ -42,7 +42,7 @@ interface Said {
 
 export function converse(harness: Harness, options: ConversationOptions): Conversation {
   const { actor, gone, send, log, now = Date.now } = options;
-  const caller: Caller = { actor, gone };
+  const caller: HarnessCaller = { actor, gone };
   const said = new Map<string | number, Said>();
   let kept = 0;
 

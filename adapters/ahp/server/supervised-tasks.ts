@@ -33,7 +33,7 @@ export interface ProposedCall {
   readonly ask_id: string;
 }
 
-export interface Run extends TaskLocation {
+export interface SupervisedRun extends TaskLocation {
   readonly scope: string;
   readonly actor: Actor;
   readonly taskId: string;
@@ -81,24 +81,29 @@ export interface TaskOpening {
 
 export interface Runs {
   /** The open run of this agent in this session, created when there is none. */
-  open(actor: Actor, location: TaskLocation, opening: TaskOpening): Promise<Run>;
+  open(actor: Actor, location: TaskLocation, opening: TaskOpening): Promise<SupervisedRun>;
   /** The run a contract event names; undefined when it has already ended. */
-  contract(actor: Actor, location: TaskLocation, runId: string, opening: TaskOpening): Promise<Run | undefined>;
+  contract(
+    actor: Actor,
+    location: TaskLocation,
+    runId: string,
+    opening: TaskOpening,
+  ): Promise<SupervisedRun | undefined>;
   /** The open run of this agent in this session, if there is one. */
-  found(actor: Actor, location: TaskLocation): Promise<Run | undefined>;
+  found(actor: Actor, location: TaskLocation): Promise<SupervisedRun | undefined>;
   /** The run of this agent that ended a moment ago, if nothing has begun since: reports now are about that run. */
-  justEnded(actor: Actor, location: TaskLocation & { readonly event_type: string }): Run | undefined;
+  justEnded(actor: Actor, location: TaskLocation & { readonly event_type: string }): SupervisedRun | undefined;
   /** Our session for the agent's, if it has one open. */
   sessionOf(actor: Actor, sessionId: string): Promise<string | undefined>;
   /** Ends a run. A run that is already ended stays as it is. */
-  end(run: Run, end: End, facts: readonly Fact[]): Promise<void>;
+  end(run: SupervisedRun, end: End, facts: readonly Fact[]): Promise<void>;
   closeSession(actor: Actor, sessionId: string): Promise<void>;
   /** Runs tasks about one agent one after the other. */
   inOrder<T>(actor: Actor, location: Pick<TaskLocation, 'session_id' | 'agent_id'>, what: () => Promise<T>): Promise<T>;
   /** The same as `open`, once all earlier reports of this agent are recorded. */
-  caughtUp(actor: Actor, location: TaskLocation, opening: () => TaskOpening): Promise<Run>;
-  ofSession(actor: Actor, sessionId: string): readonly Run[];
-  all(): readonly Run[];
+  caughtUp(actor: Actor, location: TaskLocation, opening: () => TaskOpening): Promise<SupervisedRun>;
+  ofSession(actor: Actor, sessionId: string): readonly SupervisedRun[];
+  all(): readonly SupervisedRun[];
   workspace(actor: Actor): Promise<string>;
 }
 
@@ -116,9 +121,9 @@ export function scopeOf({ tenant_id, id }: Actor): string {
 
 export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Deps, 'log'>): Runs {
   const sessions = new Map<string, Promise<string>>();
-  const runs = new Map<string, Promise<Run>>();
-  const live = new Set<Run>();
-  const ended = new LruMap<string, { readonly run: Run; readonly at: number }>(MOST_ENDED);
+  const runs = new Map<string, Promise<SupervisedRun>>();
+  const live = new Set<SupervisedRun>();
+  const ended = new LruMap<string, { readonly run: SupervisedRun; readonly at: number }>(MOST_ENDED);
   const lanes = new Map<string, Promise<unknown>>();
 
   const keyOf = (actor: Actor, ...parts: readonly string[]) => JSON.stringify([scopeOf(actor), ...parts]);
@@ -177,7 +182,12 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
     return once(sessions, keyOf(actor, wireId), () => findSession(actor, wireId, opening) as Promise<string>);
   }
 
-  async function make(actor: Actor, location: TaskLocation, opening: TaskOpening, fresh: boolean): Promise<Run> {
+  async function make(
+    actor: Actor,
+    location: TaskLocation,
+    opening: TaskOpening,
+    fresh: boolean,
+  ): Promise<SupervisedRun> {
     const sessionId = await session(actor, location.session_id, opening);
     const found = fresh ? undefined : await leftOpen(actor, sessionId, location.agent_id);
     const parent = found ? undefined : parentOf(actor, location);
@@ -199,7 +209,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
           ...(opening.trace_id && { trace_id: opening.trace_id }),
         })
       ).resource.id;
-    const run: Run = {
+    const run: SupervisedRun = {
       ...location,
       scope: scopeOf(actor),
       actor,
@@ -241,13 +251,13 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
   }
 
   /** A sub-agent works for the agent one level up in the same session, or the nearest above that. */
-  function parentOf(actor: Actor, location: TaskLocation): Run | undefined {
+  function parentOf(actor: Actor, location: TaskLocation): SupervisedRun | undefined {
     return ofSession(actor, location.session_id)
       .filter(({ depth, agent_id }) => depth < location.depth && agent_id !== location.agent_id)
       .toSorted((a, b) => b.depth - a.depth)[0];
   }
 
-  function ofSession(actor: Actor, sessionId: string): Run[] {
+  function ofSession(actor: Actor, sessionId: string): SupervisedRun[] {
     const scope = scopeOf(actor);
     return [...live].filter((run) => run.scope === scope && run.session_id === sessionId);
   }
@@ -256,7 +266,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
     return keyOf(actor, session_id, agent_id);
   }
 
-  function forget(run: Run): void {
+  function forget(run: SupervisedRun): void {
     live.delete(run);
     ended.set(pairKey(run.actor, run), { run, at: Date.now() });
     if (run.ending) clearTimeout(run.ending.timer);
@@ -353,7 +363,7 @@ export function createRuns(bridge: Bridge, settings: AhpSettings, deps: Pick<Dep
   };
 }
 
-function touched(run: Run): Run {
+function touched(run: SupervisedRun): SupervisedRun {
   run.receivedAt = Date.now();
   return run;
 }

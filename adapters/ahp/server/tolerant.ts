@@ -9,7 +9,7 @@ import { asText, isObject } from '../../../src/index.ts';
 import { Misfit } from '../decode.ts';
 import { payloadShapes, shapes, type TypedEvent } from '../shapes.ts';
 
-export interface Read {
+interface Read {
   readonly value: JsonObject;
   /** The reason why strict decoding failed, when the tolerant one succeeded. */
   readonly mended?: string;

@@ -4,7 +4,7 @@ import { Fault, type JsonObject, type Logger, type NewArtifact, type Sink } from
 import { type Remote, segment } from '../../../src/transport/outbound/remote.ts';
 import { isWithheld, type RemoteArtifact } from './translate.ts';
 
-export interface FilesDeps {
+interface FilesDeps {
   readonly remote: Remote;
   readonly sink: Pick<Sink, 'artifact'>;
   readonly limit: number;

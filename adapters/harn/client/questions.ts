@@ -18,7 +18,7 @@ import { isPassing, pause, type Remote, RemoteRefusal, segment } from '../../../
 import type { UpdateReader } from './translate.ts';
 import { readList } from './watch.ts';
 
-export interface QuestionsDeps {
+interface QuestionsDeps {
   readonly remote: Remote;
   readonly sink: Sink;
   readonly taskId: string;
@@ -28,7 +28,7 @@ export interface QuestionsDeps {
   readonly signal: AbortSignal;
 }
 
-export interface Questions {
+interface Questions {
   /** The task waits in this state; puts every question that was not put yet. `known` came with the event. */
   look(status: string, known?: JsonObject): Promise<void>;
   /**

@@ -4,7 +4,7 @@
  */
 import { isObject, type Json, type JsonObject } from '../../../src/index.ts';
 
-export type Update =
+export type SessionUpdate =
   | { readonly kind: 'text'; readonly text: string }
   | {
       readonly kind: 'requested';
@@ -23,7 +23,7 @@ export type Update =
   | { readonly kind: 'plan'; readonly entries: readonly Json[] }
   | { readonly kind: 'other' };
 
-export function readUpdate(payload: JsonObject): Update | undefined {
+export function readUpdate(payload: JsonObject): SessionUpdate | undefined {
   const update = objectOf(payload.update) ?? payload;
   const id = textOf(update.toolCallId) ?? '';
   switch (update.sessionUpdate) {
@@ -44,7 +44,7 @@ export function readUpdate(payload: JsonObject): Update | undefined {
   }
 }
 
-function over(update: JsonObject, id: string): Update | undefined {
+function over(update: JsonObject, id: string): SessionUpdate | undefined {
   if (update.status !== 'completed' && update.status !== 'failed') return undefined;
   const ok = update.status === 'completed';
   const output = update.rawOutput ?? contentOf(update.content);

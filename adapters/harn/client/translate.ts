@@ -6,7 +6,7 @@
 import type { End, Fact, Json, JsonObject, Message, Task } from '../../../src/index.ts';
 import { asText, eventKind, isObject } from '../../../src/index.ts';
 import { type RemoteDecision, toRemoteDecision } from '../../../src/transport/outbound/remote-decisions.ts';
-import { readUpdate, type Update } from './session-updates.ts';
+import { readUpdate, type SessionUpdate } from './session-updates.ts';
 import type { RemoteEvent } from './watch.ts';
 
 export interface RemoteTask {
@@ -113,7 +113,7 @@ export function createUpdateReader(task: Pick<Task, 'id'>): UpdateReader {
   }
 
   /** Raw updates of an agent the remote only relays. */
-  function update(event: RemoteEvent, change: Update): Instruction[] {
+  function update(event: RemoteEvent, change: SessionUpdate): Instruction[] {
     switch (change.kind) {
       case 'text':
         return piece(change.text);
@@ -259,7 +259,7 @@ function toRequested({ id, name, kind, input, server, target, effect }: Requeste
   };
 }
 
-function ended({ id, name, output, error, ok }: Extract<Update, { kind: 'ended' }>): JsonObject {
+function ended({ id, name, output, error, ok }: Extract<SessionUpdate, { kind: 'ended' }>): JsonObject {
   return {
     tool_call_id: id,
     name: name ?? 'unknown',

@@ -16,11 +16,11 @@ export interface RemoteEvent {
   readonly replayed?: boolean;
 }
 
-export interface WatchOptions extends FollowOptions {
+interface WatchOptions extends FollowOptions {
   readonly taskId: string;
 }
 
-export interface Watch {
+interface Watch {
   signs(signal: AbortSignal): AsyncIterable<Sign<RemoteEvent>>;
   /** The events since the last sign, requested once. */
   rest(): AsyncIterable<RemoteEvent>;

@@ -443,4 +443,4 @@ export const SCHEMAS = {
 } as const;
 
 export type SchemaName = keyof typeof SCHEMAS;
-export type Wire<Name extends SchemaName> = Static<(typeof SCHEMAS)[Name]>;
+export type WireShape<Name extends SchemaName> = Static<(typeof SCHEMAS)[Name]>;

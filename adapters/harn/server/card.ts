@@ -7,14 +7,14 @@ import { canonicalJson, type Deps, type JsonObject, type Skill, VERSION } from '
 import { detachedJws } from '../../../src/transport/http/detached-jws.ts';
 import type { HarnSettings } from '../config.ts';
 import { type Revision, VERSIONS } from '../revisions/revisions.ts';
-import type { Wire } from '../revisions/schemas.ts';
+import type { WireShape } from '../revisions/schemas.ts';
 
-export interface CardDeps {
+interface CardDeps {
   readonly settings: HarnSettings;
   readonly deps: Pick<Deps, 'http' | 'sign' | 'oauth'>;
   readonly openedAt: string;
   /** How long events and receipts are kept; it changes with the configuration. */
-  readonly retention: () => Wire<'Retention'>;
+  readonly retention: () => WireShape<'Retention'>;
 }
 
 const ABOUT = 'A gateway between agent protocols: one policy, one log, one signed receipt for each task.';
@@ -50,7 +50,7 @@ interface Where extends CardDeps {
 function build({ base, object, version, a2a, settings, openedAt, deps, retention }: Where): JsonObject {
   const { name = 'Tollbridge', description = ABOUT, provider, a2a_url } = settings.card;
   const a2aUrl = a2a_url ?? urlOf(a2a);
-  const interfaces: NonNullable<Wire<'HarnAgentCard'>['harn_interfaces']> = [
+  const interfaces: NonNullable<WireShape<'HarnAgentCard'>['harn_interfaces']> = [
     { transport: 'rest', url: `${base}/v1` },
     { transport: 'sse', url: `${base}/v1/events/stream` },
     { transport: 'websocket', url: `${base.replace(/^http/, 'ws')}/v1/events/stream` },
@@ -59,7 +59,7 @@ function build({ base, object, version, a2a, settings, openedAt, deps, retention
   const keysUrl = `${base}/.well-known/harn-receipt-keys.json`;
   const own = () => signA2a(a2aCard({ base, version, name, description, a2aUrl: a2a_url, provider }), keysUrl, deps);
   const nested = a2a ?? own();
-  const card: Omit<Wire<'HarnAgentCard'>, 'signature'> & { interfaces: unknown; a2a_agent_card: unknown } = {
+  const card: Omit<WireShape<'HarnAgentCard'>, 'signature'> & { interfaces: unknown; a2a_agent_card: unknown } = {
     id: 'agent_card_tollbridge',
     object,
     created_at: openedAt,

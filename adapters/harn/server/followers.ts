@@ -7,7 +7,7 @@ import type { Actor, Authenticate } from '../../../src/index.ts';
 import { asText } from '../../../src/index.ts';
 import type { Metrics, StreamKind } from './metrics.ts';
 
-export interface Follower {
+interface Follower {
   readonly kind: StreamKind;
   /** As it was presented; a revoked key or an expired token ends the connection. */
   readonly bearer: string | undefined;

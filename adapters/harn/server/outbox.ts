@@ -6,7 +6,7 @@ import type { CoreEvent } from '../../../src/index.ts';
 import { type SseStream, sseFrame } from '../../../src/transport/sse/write.ts';
 import { toWireEvent } from '../translate.ts';
 
-export interface Outbox {
+interface Outbox {
   /** False when the follower has to catch up before there is more. */
   put(event: CoreEvent): boolean;
   /** Resolves true when there is room again, false when the connection has closed. */

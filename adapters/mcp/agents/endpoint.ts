@@ -15,14 +15,14 @@ import type { Caller } from '../server/caller.ts';
 import type { Running } from '../server/suspended-calls.ts';
 import { knowsTasks } from '../tasks/words.ts';
 import { AGENT_PREFIX, toExtensionTask, toLegacyTask } from './result.ts';
-import type { Work } from './work.ts';
+import type { AgentWork } from './work.ts';
 
 export interface AgentEndpoint {
   /** Undefined when the tool is not an agent's. */
   call(params: JsonObject, caller: Caller, running: Running): Promise<FrameOutcome | undefined>;
 }
 
-export function createAgentEndpoint(bridge: Bridge, work: Work): AgentEndpoint {
+export function createAgentEndpoint(bridge: Bridge, work: AgentWork): AgentEndpoint {
   async function give(agent: string, params: JsonObject, caller: Caller, running: Running): Promise<FrameOutcome> {
     const { message, session_id: session } = args(params);
     if (typeof message !== 'string' || message === '') return failed(CODES.invalidParams, 'message must be a text');

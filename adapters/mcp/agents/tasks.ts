@@ -7,7 +7,7 @@ import type { Caller } from '../server/caller.ts';
 import type { Running } from '../server/suspended-calls.ts';
 import { related } from '../tasks/words.ts';
 import { fromForm, toExtensionTask, toForm, toLegacyTask } from './result.ts';
-import type { Work } from './work.ts';
+import type { AgentWork } from './work.ts';
 
 /** Undefined for methods that are not about tasks. */
 export async function answerTasks(
@@ -15,7 +15,7 @@ export async function answerTasks(
   params: JsonObject,
   caller: Caller,
   running: Running,
-  work: Work,
+  work: AgentWork,
 ): Promise<FrameOutcome | undefined> {
   if (!method.startsWith('tasks/')) return undefined;
   if (method === 'tasks/list') {
@@ -32,7 +32,13 @@ export async function answerTasks(
     : await modern(method, params, task, caller, work);
 }
 
-async function legacy(method: string, task: Task, caller: Caller, running: Running, work: Work): Promise<FrameOutcome> {
+async function legacy(
+  method: string,
+  task: Task,
+  caller: Caller,
+  running: Running,
+  work: AgentWork,
+): Promise<FrameOutcome> {
   switch (method) {
     case 'tasks/get':
       return { result: toLegacyTask(task) };
@@ -51,7 +57,7 @@ async function legacy(method: string, task: Task, caller: Caller, running: Runni
 }
 
 /** Waits for the end, so that the answer to a cancellation is the final state. */
-async function ended(task: Task, caller: Caller, running: Running, work: Work): Promise<Task> {
+async function ended(task: Task, caller: Caller, running: Running, work: AgentWork): Promise<Task> {
   await work.follow(task, { ...caller, capabilities: {} }, running, () => {});
   return await work.find(task.id, caller);
 }
@@ -61,7 +67,7 @@ async function modern(
   params: JsonObject,
   task: Task,
   caller: Caller,
-  work: Work,
+  work: AgentWork,
 ): Promise<FrameOutcome> {
   switch (method) {
     case 'tasks/get': {

@@ -32,7 +32,7 @@ import type { Running } from '../server/suspended-calls.ts';
 import { related } from '../tasks/words.ts';
 import { fromForm, stateOf, toForm, toResult } from './result.ts';
 
-export interface Work {
+export interface AgentWork {
   /** `from` is the call of another gateway that asks for the work; the two receipts then name each other. */
   give(agent: string, message: string, about: SubmitOptions, caller: Caller): Promise<Task>;
   /** Another principal's work is not found. */
@@ -62,7 +62,7 @@ interface Said {
   readonly reason?: string;
 }
 
-export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonly log: Logger }): Work {
+export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonly log: Logger }): AgentWork {
   const approvals = createApprovals(bridge, deps);
 
   async function find(taskId: unknown, { actor }: Caller): Promise<Task> {
@@ -128,7 +128,7 @@ export function createWork(bridge: Bridge, callTasks: CallTasks, deps: { readonl
     return dialogFor(bridge, person ? { ...person, interactive: true } : actor, ask);
   }
 
-  async function answer(...[ask, said, caller, how]: Parameters<Work['answer']>): Promise<void> {
+  async function answer(...[ask, said, caller, how]: Parameters<AgentWork['answer']>): Promise<void> {
     const { actor, person } = caller;
     const { value, approved, reason, arguments: changed } = said;
     if (approved && ask.kind === 'approval') {

@@ -9,7 +9,7 @@ import type { FrameOutcome } from '../frames.ts';
 import { CLIENT_INFO, type Transport } from './transport/create-transport.ts';
 import type { Unasked, Wire } from './transport/transport.ts';
 
-export interface Verdict {
+export interface DetectedEra {
   readonly era: Era;
   /** The connection used for detection, where it can be reused; `listen` gives it to another listener. */
   readonly spare?: { readonly wire: Wire; listen(unasked: Unasked): void };
@@ -24,7 +24,7 @@ const TIMEOUT_MS = 30_000;
 const SILENT_MS = 30_000;
 const KNOWN: readonly number[] = [CODES.headerMismatch, CODES.missingCapability, CODES.unsupportedVersion];
 
-export async function findEra(transport: Transport): Promise<Verdict> {
+export async function findEra(transport: Transport): Promise<DetectedEra> {
   let target: Unasked = () => {};
   const wire = await transport.open({ revision: undefined }, (frame) => target(frame));
   if (transport.kind === 'http') return await overHttp(wire);
@@ -43,7 +43,7 @@ export async function findEra(transport: Transport): Promise<Verdict> {
   }
 }
 
-async function overHttp(wire: Wire): Promise<Verdict> {
+async function overHttp(wire: Wire): Promise<DetectedEra> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const outcome = await wire.request('probe', 'server/discover', DISCOVER, { signal, received() {} });

@@ -5,7 +5,7 @@
 import { type Era, frames } from '../../../mappings/mcp.ts';
 import { type Clock, type JsonObject, own } from '../../../src/index.ts';
 import type { McpRequestContext, SessionContext } from '../request-context.ts';
-import { findEra, type Verdict } from './detect-era.ts';
+import { type DetectedEra, findEra } from './detect-era.ts';
 import type { Transport } from './transport/create-transport.ts';
 
 export interface Eras {
@@ -17,7 +17,7 @@ export interface Eras {
   /** The server has refused to open a session. True when it speaks only the modern era: this caller is served in that one. */
   refused(context: McpRequestContext): Promise<boolean>;
   /** The connection on which the era was detected; taken by the first that asks. */
-  spare(): Verdict['spare'];
+  spare(): DetectedEra['spare'];
   /** Resolves when no detection is under way. */
   settled(): Promise<unknown>;
 }
@@ -33,9 +33,9 @@ export function createEras(
   const fixed = configured === 'auto' ? undefined : configured;
   /** A session stays in the era it began in. */
   const sessions = new WeakMap<SessionContext, Era>();
-  let verdict: { found: Promise<Verdict>; until: number } | undefined;
+  let verdict: { found: Promise<DetectedEra>; until: number } | undefined;
   let settled = fixed;
-  let spare: Verdict['spare'];
+  let spare: DetectedEra['spare'];
   /** Until when the server is believed to speak no legacy era. */
   let modernOnly = 0;
 

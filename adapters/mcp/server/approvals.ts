@@ -23,12 +23,12 @@ import { type Caller, canFillForms } from './caller.ts';
 
 export const APPROVAL_KEY = 'tollbridge_approval';
 
-export interface Approvals {
+export interface ApprovalForms {
   /** Shows the question and submits the answer. The first answer counts, at whichever door it is given. */
   ask(caller: Caller, askId: string, input: (requests: Inputs) => Promise<Inputted>): Promise<void>;
 }
 
-export function createApprovals(bridge: Bridge, { log }: { readonly log: Logger }): Approvals {
+export function createApprovals(bridge: Bridge, { log }: { readonly log: Logger }): ApprovalForms {
   return {
     async ask(caller, askId, input) {
       const { person } = caller;

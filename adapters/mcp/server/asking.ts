@@ -5,7 +5,7 @@
  */
 import type { CommandOf, JsonObject } from '../../../src/index.ts';
 import { metaOf, notice, type Request } from '../frames.ts';
-import type { Approvals } from './approvals.ts';
+import type { ApprovalForms } from './approvals.ts';
 import { type Caller, canFillForms } from './caller.ts';
 import type { Running } from './suspended-calls.ts';
 
@@ -20,7 +20,7 @@ export type AskingPerson = <T>(
   run: (members: AskingMembers, began: () => void) => Promise<T>,
 ) => Promise<T>;
 
-export function createAsking(approvals: Approvals): AskingPerson {
+export function createAsking(approvals: ApprovalForms): AskingPerson {
   return async ({ params }, caller, running, run) => {
     const { signal } = running;
     let stopReport = () => {};

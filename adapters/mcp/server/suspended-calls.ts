@@ -9,7 +9,7 @@ import { canonicalJson, Fault, isObject, type JsonObject } from '../../../src/in
 import { type FrameOutcome, failed, metaOf, type Notice } from '../frames.ts';
 import type { Input, Inputs, Inputted } from '../request-context.ts';
 
-export interface Asking {
+export interface SuspendedRequest {
   /** The caller's scope. A repeated request has to have the same scope, method and params. */
   readonly who: string;
   readonly method: string;
@@ -27,9 +27,9 @@ export interface Running {
 
 export interface SuspendedCalls {
   /** The outcome, or an `input_required` result. */
-  start(asking: Asking, run: (running: Running) => Promise<FrameOutcome>): Promise<FrameOutcome>;
+  start(asking: SuspendedRequest, run: (running: Running) => Promise<FrameOutcome>): Promise<FrameOutcome>;
   /** Undefined when the `requestState` is not ours. */
-  resume(asking: Asking): Promise<FrameOutcome> | undefined;
+  resume(asking: SuspendedRequest): Promise<FrameOutcome> | undefined;
   close(): void;
 }
 
@@ -42,7 +42,7 @@ interface Question {
 interface Call {
   readonly who: string;
   /** The request that began the call: it is serialized for comparison only when the client returns. */
-  readonly began: Pick<Asking, 'method' | 'params'>;
+  readonly began: Pick<SuspendedRequest, 'method' | 'params'>;
   readonly stop: AbortController;
   readonly open: Set<Question>;
   notify: (notice: Notice) => void;
@@ -62,7 +62,7 @@ const MOST_UNDELIVERED = 100;
 export function createSuspendedCalls(suspendMs: number, mark = () => ''): SuspendedCalls {
   const suspended = new Map<string, Call>();
 
-  function begin(asking: Asking, run: (running: Running) => Promise<FrameOutcome>): Call {
+  function begin(asking: SuspendedRequest, run: (running: Running) => Promise<FrameOutcome>): Call {
     const stop = new AbortController();
     const call: Call = {
       who: asking.who,
@@ -106,7 +106,7 @@ export function createSuspendedCalls(suspendMs: number, mark = () => ''): Suspen
   }
 
   /** Waits until there is something to answer the open request with. A client that disconnects aborts a call that is not suspended. */
-  async function next(call: Call, { signal }: Asking): Promise<FrameOutcome> {
+  async function next(call: Call, { signal }: SuspendedRequest): Promise<FrameOutcome> {
     const gone = () => call.stop.abort();
     signal.addEventListener('abort', gone, { once: true });
     try {
@@ -191,14 +191,14 @@ export function createSuspendedCalls(suspendMs: number, mark = () => ''): Suspen
 }
 
 /** Progress carries the token of the request that is open now, and is dropped if that request has none. */
-function forward(notice: Notice, token: unknown, { notify }: Asking): void {
+function forward(notice: Notice, token: unknown, { notify }: SuspendedRequest): void {
   if (notice.method !== 'notifications/progress') notify(notice);
   else if (typeof token === 'string' || typeof token === 'number')
     notify({ ...notice, params: { ...notice.params, progressToken: token } });
 }
 
 /** The request without the members that change when the client returns with answers. */
-function sameness({ method, params }: Pick<Asking, 'method' | 'params'>): string {
+function sameness({ method, params }: Pick<SuspendedRequest, 'method' | 'params'>): string {
   const { inputResponses: _i, requestState: _r, _meta: _m, ...rest } = params;
   return canonicalJson({ method, params: rest });
 }

@@ -31,7 +31,7 @@ export interface TaskLog {
   ended(taskId: string, callId: string, caller: Pick<Caller, 'actor'>): Promise<JsonObject | undefined>;
 }
 
-export interface Begun {
+interface Begun {
   readonly taskId: string;
   readonly alive: boolean;
 }

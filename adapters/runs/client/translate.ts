@@ -31,7 +31,7 @@ export type RemoteQuestion = {
   readonly askId?: string | undefined;
 } & ({ readonly kind: 'input' } | { readonly kind: 'approval'; readonly action: ProposedAction });
 
-export interface UpdateReader {
+interface UpdateReader {
   read(event: RemoteEvent): readonly Instruction[];
   /** Facts that were held back and can wait no longer. */
   rest(): readonly Instruction[];

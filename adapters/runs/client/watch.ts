@@ -11,11 +11,11 @@ export interface RemoteEvent {
   readonly value: JsonObject;
 }
 
-export interface WatchOptions extends FollowOptions {
+interface WatchOptions extends FollowOptions {
   readonly runId: string;
 }
 
-export interface Watch {
+interface Watch {
   signs(signal: AbortSignal): AsyncIterable<Sign<RemoteEvent>>;
   /** The events since the last sign, requested once. */
   rest(): AsyncIterable<RemoteEvent>;

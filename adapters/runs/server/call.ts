@@ -27,7 +27,7 @@ export interface Reply {
 }
 
 /** Undefined: the route has answered by itself. */
-export type Route = (call: Call) => Promise<Reply | undefined>;
+type Route = (call: Call) => Promise<Reply | undefined>;
 export type Routes = Readonly<Record<OperationId, Route>>;
 
 export interface RouteContext {

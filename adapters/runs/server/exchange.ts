@@ -7,7 +7,7 @@ import { requestIdOf } from '../../../src/transport/http/server.ts';
 import type { Reply } from './call.ts';
 import { type RunsRefusal, toWireRefusal } from './refusal.ts';
 
-export type KnownOperation = Operation & { readonly id: OperationId };
+type KnownOperation = Operation & { readonly id: OperationId };
 
 const ID = /^[A-Za-z0-9_.-]{1,200}$/;
 /** Room for the input at its limit, its tags and a plan. */

@@ -81,7 +81,7 @@ export function holdsSensitive(value: Json | undefined): boolean {
   return Object.entries(value).some(([key, member]) => isSensitiveKey(key) || holdsSensitive(member));
 }
 
-export interface Cleaned<T> {
+interface Cleaned<T> {
   readonly value: T;
   readonly marks: readonly Mark[];
 }

@@ -30,7 +30,7 @@ import {
   type Wrapped,
 } from './wrapped-words.ts';
 
-export interface Change {
+interface Change {
   /** The member that holds the entry, as it is shown. */
   readonly member: string;
   readonly entry: string;

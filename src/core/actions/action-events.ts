@@ -10,7 +10,7 @@ import { inTask } from '../tasks/lifecycle.ts';
 import { CANNOT_MODIFY, decidedEvent } from './gate.ts';
 
 /** Arguments as requested and as rewritten, without secrets; values too long for an event are in the artifacts. */
-export interface Shown {
+export interface ShownArguments {
   readonly asked: JsonObject;
   readonly rewritten?: JsonObject;
   readonly artifacts: readonly Artifact[];
@@ -29,7 +29,7 @@ export interface EndedCall {
   readonly oneCommit?: boolean;
 }
 
-export function asShown(decision: Decision, { rewritten: args }: Shown): Decision {
+export function asShown(decision: Decision, { rewritten: args }: ShownArguments): Decision {
   return decision.arguments && args ? { ...decision, arguments: args } : decision;
 }
 

@@ -14,7 +14,7 @@ import type { Asks, NewAsk, Raised } from '../approvals/asks.ts';
 import { againOf } from '../approvals/changed-acts.ts';
 import { isInPart, reasonOf, type WholeActs, withWords } from '../approvals/whole-acts.ts';
 import { artifactEvents, type Log } from '../events/log.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import { inTask, openRun, readsOf, requireRunBy, taskLocation } from '../tasks/lifecycle.ts';
 import { SERVED_BY } from '../tasks/pending-work.ts';
 import { withCallQuotas } from '../tools/call-limits.ts';
@@ -29,7 +29,7 @@ import {
   questionOf,
   requestedEvent,
   rewritten,
-  type Shown,
+  type ShownArguments,
   toolUse,
 } from './action-events.ts';
 import type { Authorization, Held, Holding, RuleOptions } from './authorization.ts';
@@ -238,14 +238,14 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorize {
    * Names the process that runs the call when it is not the task's: when that process is gone, the call has no end. Work outside
    * the gateway has no process here.
    */
-  function servedHere(run: Run, request: EventDraft): EventDraft {
+  function servedHere(run: RunRow, request: EventDraft): EventDraft {
     const served = request.payload.evidence === 'held' ? deps.servedBy?.() : undefined;
     if (served === undefined || run.instance === null || run.instance === served) return request;
     return { ...request, metadata: { ...request.metadata, [SERVED_BY]: served } };
   }
 
   /** Arguments as the log and people may see them, redacted. */
-  async function showable(task: Task, args: JsonObject, rewrittenTo: JsonObject | undefined): Promise<Shown> {
+  async function showable(task: Task, args: JsonObject, rewrittenTo: JsonObject | undefined): Promise<ShownArguments> {
     const location = { now: clock.now(), ...taskLocation(task) };
     const asked = await log.fit(args, location);
     const changed = rewrittenTo && (await log.fit(rewrittenTo, location));
@@ -280,7 +280,7 @@ interface WritingDown {
   readonly action: Action;
   readonly effective: Action;
   readonly asked: Decision;
-  readonly shown: Shown;
+  readonly shown: ShownArguments;
   readonly requested: boolean;
   readonly options: Holding;
   readonly held: Held;

@@ -11,7 +11,7 @@ import type { Failure, Quota, Task } from '../../model/resources.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { LimitPassed, Logger, QuotaRules, Row } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import { readsOf } from '../tasks/lifecycle.ts';
 import { chargeEvents } from './charging.ts';
 import type { ReadPolicyData } from './policy-data.ts';
@@ -104,7 +104,7 @@ export function createTimeLimits({ log, policyData, quotas: rules, logger, now, 
         windows = new Map();
         const known = at.get<Task & Row>('task', task.id);
         if (!known || isTerminal(known.status)) return { events: [] };
-        const paid = task.assigned_agent_id ? undefined : at.get<Run>('run', task.id)?.timed_until;
+        const paid = task.assigned_agent_id ? undefined : at.get<RunRow>('run', task.id)?.timed_until;
         const since = paid === undefined || paid === entry.until ? 0 : Date.parse(at.now) - Date.parse(paid);
         // Another process has charged beyond this moment: it does the counting.
         if (since < 0) return { events: [] };

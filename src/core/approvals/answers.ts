@@ -10,7 +10,7 @@ import type { Row } from '../../ports/index.ts';
 import { decidedEvent, type Gate } from '../actions/gate.ts';
 import { refusal } from '../actions/refusals.ts';
 import type { Context } from '../context.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 
 /**
  * Asks policy whether this actor may answer. Only a block counts: a rule that asks about a tool, or rewrites its arguments, has
@@ -42,7 +42,7 @@ export async function admitAnswer(
 }
 
 /** Reads an answer from a message: a json part that states it, or the text itself when a value is wanted. */
-export function readAnswer(kind: 'input' | 'tool_confirmation', message: MessageInput, run: Run) {
+export function readAnswer(kind: 'input' | 'tool_confirmation', message: MessageInput, run: RunRow) {
   const wanted = kind === 'input' ? 'input' : 'approval';
   const open = run.asks.filter((ask) => ask.state === 'open' && ask.kind === wanted);
   const json = message.parts.find((part) => part.type === 'json') as { value?: Json } | undefined;

@@ -16,7 +16,7 @@ import { isTerminal } from '../../model/words.ts';
 import type { At, Clock, Ids, Row, Signer, Store } from '../../ports/index.ts';
 import { later } from '../clock.ts';
 import type { Log } from '../events/log.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import { inTask, settle } from '../tasks/lifecycle.ts';
 import type { ChangedActs } from './changed-acts.ts';
 import { type AskClosing, createAskClosing, EXPIRED } from './close-ask.ts';
@@ -67,7 +67,7 @@ export interface Raised {
 }
 
 /** The party that asked, and that may withdraw the question. */
-export interface Asker {
+interface Asker {
   readonly id: string;
   readonly withdrawn: AbortSignal | undefined;
 }
@@ -76,16 +76,16 @@ export interface Asks {
   /** Binds an approval to the act that would run. The same act gives the same digest; any other act gives another. */
   digest(action: Pick<Action, 'actor' | 'tool' | 'server' | 'kind' | 'definition' | 'target' | 'arguments'>): string;
   /** Inside a commit: joins the same question if it still exists, or opens it. */
-  raise(at: At, task: Task, run: Run, wanted: NewAsk): Raised;
+  raise(at: At, task: Task, run: RunRow, wanted: NewAsk): Raised;
   answer: AskClosing['answer'];
   /** Closes a question as the record says it was closed. Called by core only, never by a door. */
   settle(askId: string, state: Exclude<AskState, 'open'>, by: string, reason?: string, answer?: Json): Promise<boolean>;
   /** Inside a commit: withdraws every open question of a task that is ending. */
-  withdraw(task: Task, run: Run | undefined, now: string, reason: string): readonly EventDraft[];
+  withdraw(task: Task, run: RunRow | undefined, now: string, reason: string): readonly EventDraft[];
   /** Waits for the answer, whichever process receives it; expiry and withdrawal are answers too. */
   wait(askId: string, taskId: string, signal: AbortSignal, asker?: Asker): Promise<Answer>;
   /** Inside a commit: spends the answer. A second attempt to spend it fails. */
-  take(at: At, task: Task, run: Run | undefined, askId: string): EventDraft;
+  take(at: At, task: Task, run: RunRow | undefined, askId: string): EventDraft;
   expireDue(): Promise<number>;
 }
 
@@ -109,7 +109,7 @@ export function createAsks(deps: AsksDeps): Asks {
     );
   }
 
-  function raise(at: At, task: Task, run: Run, wanted: NewAsk): Raised {
+  function raise(at: At, task: Task, run: RunRow, wanted: NewAsk): Raised {
     const known = run.asks.find((ask) => ask.key === wanted.key && ask.digest === wanted.digest);
     if (known) {
       // After a restart the task works until it asks again; joining the open question returns it to waiting.

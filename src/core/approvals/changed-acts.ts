@@ -45,7 +45,7 @@ export interface ChangedActsDeps {
 }
 
 /** The events of an approval with other arguments, and the cleanup when their commit fails. */
-export interface Change {
+interface Change {
   readonly answer: ChangedArguments;
   readonly events: readonly EventDraft[];
   undo(): void;

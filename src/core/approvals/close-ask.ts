@@ -17,7 +17,7 @@ import { isObject } from '../../model/values/is-object.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { At, Row, Store, Unit } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import { stopEvent } from '../tasks/cancel.ts';
 import { inTask, ours, readsOf, settle } from '../tasks/lifecycle.ts';
 import type { ChangedActs } from './changed-acts.ts';
@@ -112,7 +112,7 @@ export function createAskClosing(
       decide(at) {
         const now = at.get<Task & Row>('task', id);
         // A task that has ended has its receipt, and a replay only repeats its record: nothing is added to either.
-        const open = now && !isTerminal(now.status) && at.get<Run>('run', id)?.agent !== 'replay';
+        const open = now && !isTerminal(now.status) && at.get<RunRow>('run', id)?.agent !== 'replay';
         return { events: open ? [refused] : [] };
       },
     });
@@ -213,7 +213,7 @@ function closing(
   answer?: Json,
 ) {
   const task = at.get<Task & Row>('task', ask.task_id);
-  const run = at.get<Run>('run', ask.task_id);
+  const run = at.get<RunRow>('run', ask.task_id);
   if (!task) throw new Fault('not_found', `no task ${ask.task_id}`);
   const events: EventDraft[] = [];
   const byPerson = state === 'approved' || state === 'denied' || state === 'answered';

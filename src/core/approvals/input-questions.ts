@@ -5,7 +5,7 @@ import type { Task } from '../../model/resources.ts';
 import { isTerminal } from '../../model/words.ts';
 import type { Row } from '../../ports/index.ts';
 import type { Log } from '../events/log.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import { openRun, readsOf } from '../tasks/lifecycle.ts';
 import type { Asks, NewAsk } from './asks.ts';
 
@@ -53,7 +53,7 @@ export function createInputQuestions({ log, asks }: { readonly log: Log; readonl
       reads: readsOf(task.id),
       decide(at) {
         const now = at.get<Task & Row>('task', task.id);
-        const run = at.get<Run>('run', task.id);
+        const run = at.get<RunRow>('run', task.id);
         const answered = run?.asks.some((ask) => ask.id === askId && ask.state !== 'open');
         return { events: now && answered && !isTerminal(now.status) ? [asks.take(at, now, run, askId)] : [] };
       },

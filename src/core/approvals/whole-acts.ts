@@ -15,7 +15,7 @@ import { isTerminal } from '../../model/words.ts';
 import type { Ids, Logger, PendingActs, ReadFileText, Row, Store } from '../../ports/index.ts';
 import { type Access, requireScope } from '../access.ts';
 import { describeForPeople } from '../actions/action-events.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import { whyNoAnswer } from './may-answer.ts';
 
 export interface WholeActs {
@@ -81,7 +81,7 @@ export function createWholeActs({ store, access, ids, logger, pending, readFile 
 
   return {
     async prepare(task, action, { key, digest, again }) {
-      const run = await store.get<Run>('run', task.id);
+      const run = await store.get<RunRow>('run', task.id);
       const known = run?.asks.find((ask) => ask.key === key && ask.digest === digest);
       const id = known?.id ?? ids.next('ask');
       // Answered already: there is no act left to show.

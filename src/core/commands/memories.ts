@@ -21,7 +21,7 @@ import { inTask, ours } from '../tasks/lifecycle.ts';
 import { declaredEvent } from './declared-event.ts';
 
 /** The position of work by which memories apply to it. */
-export interface Standing {
+interface Standing {
   readonly tenant_id: string | null;
   readonly workspace_id: string;
   readonly persona_id: string | null;

@@ -10,7 +10,7 @@ import type { Visibility } from '../../model/words.ts';
 import type { Committed, Draft, Ids, Store, Unit } from '../../ports/index.ts';
 import type { Beginnings } from './stream-redaction.ts';
 
-export interface Redactor {
+export interface LogRedactor {
   redact<T>(value: T): { readonly value: T; readonly marks: readonly RedactionMark[] };
   text(value: string): string;
   learn(secret: string): void;
@@ -19,7 +19,7 @@ export interface Redactor {
 
 export interface LogDeps {
   readonly store: Store;
-  readonly redactor: Redactor;
+  readonly redactor: LogRedactor;
   readonly ids: Ids;
   /** A payload member whose JSON is longer than this is stored as an artifact. */
   readonly inlineLimit: number;
@@ -46,7 +46,7 @@ export interface Fitted<T> {
   readonly value: T;
   readonly artifacts: readonly Artifact[];
 }
-export interface EventLocation {
+interface EventLocation {
   readonly workspace_id: string;
   readonly session_id?: string | null;
   readonly task_id?: string | null;

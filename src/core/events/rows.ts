@@ -5,7 +5,7 @@ import type { JsonObject } from '../../model/schema.ts';
 import type { Row } from '../../ports/index.ts';
 
 /** A task that has not ended: its backend, its process and its open questions. Deleted when the task ends. */
-export interface Run extends Row {
+export interface RunRow extends Row {
   readonly object: 'run';
   readonly session_id: string;
   /** Name of the backend; `none` for work outside the gateway. */

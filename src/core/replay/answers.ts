@@ -14,7 +14,7 @@ import type { RecordedInputs, Store } from '../../ports/index.ts';
 import type { Asks } from '../approvals/asks.ts';
 import type { MarkedLog } from './marks.ts';
 import { type Applied, changesEvent, LIFECYCLE_TIMES } from './overrides.ts';
-import type { Missing, Plan } from './plan.ts';
+import type { MissingDependency, Plan } from './plan.ts';
 import { isHidden, WITHHELD } from './shown.ts';
 
 export interface RecordedAnswers {
@@ -24,8 +24,8 @@ export interface RecordedAnswers {
   /** Decisions on acts that are not calls, in the order they will be requested. */
   readonly unnamed: Decision[];
   /** Records a value that is not on record, stops the agent, and returns the fault it gets. Only the first one counts. */
-  missing(what: Pick<Missing, 'kind' | 'id'>): Fault;
-  failed(): Missing | undefined;
+  missing(what: Pick<MissingDependency, 'kind' | 'id'>): Fault;
+  failed(): MissingDependency | undefined;
   /** Overrides that took effect. */
   used(): ReadonlySet<string>;
   /** The payload as the agent gets it. From then on its output may contain the value. */
@@ -58,7 +58,7 @@ export function createRecordedAnswers(
   const byKey = new Map(plan.applied.map((one) => [one.key, one]));
   const taken = new Set<string>(plan.applied.flatMap(({ key }) => (LIFECYCLE_TIMES.has(key) ? [key] : [])));
   let guarded = false;
-  let failed: Missing | undefined;
+  let failed: MissingDependency | undefined;
   let canceled: CoreEvent | undefined;
 
   function take(applied: Applied): void {
@@ -67,7 +67,7 @@ export function createRecordedAnswers(
     guarded ||= isHidden(applied) && applied.value !== null;
   }
 
-  function missing({ kind, id }: Pick<Missing, 'kind' | 'id'>): Fault {
+  function missing({ kind, id }: Pick<MissingDependency, 'kind' | 'id'>): Fault {
     const last = marked.furthest();
     const shownId = guarded ? hide(id) : id;
     failed ??= { kind, id: shownId, event_id: last?.id ?? null, index: last?.sequence ?? 0 };

@@ -39,9 +39,9 @@ export interface Plan {
   readonly dependent: Dependent | undefined;
   /** Stands for the source's log in the receipt: the same for every copy of it. */
   readonly source_hash: string;
-  readonly missing: Missing | undefined;
+  readonly missing: MissingDependency | undefined;
 }
-export interface Missing {
+export interface MissingDependency {
   readonly kind: 'event' | 'artifact' | 'memory' | 'receipt' | 'host';
   readonly id: string;
   readonly event_id: string | null;
@@ -92,7 +92,7 @@ function ofTaskItself(events: readonly CoreEvent[], taskId: string): readonly Co
 }
 
 /** The log of an ended task contains its end. */
-function missingEnd(source: Task, events: readonly CoreEvent[]): Missing | undefined {
+function missingEnd(source: Task, events: readonly CoreEvent[]): MissingDependency | undefined {
   if (events.some(({ event }) => isEnd(event))) return undefined;
   return { kind: 'event', id: `${source.id}#${events.length + 1}`, event_id: null, index: events.length };
 }
@@ -165,7 +165,7 @@ async function firstMissing(
   source: Task,
   events: readonly (CoreEvent | undefined)[],
   { allowRefresh }: ReplayRequest,
-): Promise<Missing | undefined> {
+): Promise<MissingDependency | undefined> {
   let sequence = 0;
   for (const [index, event] of events.entries()) {
     sequence += 1;

@@ -27,7 +27,7 @@ export interface PortsDeps extends Context {
   readonly logger: ActsDeps['logger'];
 }
 
-export interface Answering {
+interface Answering {
   readonly signal: AbortSignal;
   /** The next recorded decision on a call. */
   decision(callId: string): Promise<Decision>;

@@ -20,7 +20,7 @@ import { agentActor } from '../tasks/task-run.ts';
 import { freeNumber, numbered, replayTaskId, stemOf } from './ids.ts';
 import { markingLog } from './marks.ts';
 import { LIFECYCLE_TIMES, type ReplayRequest } from './overrides.ts';
-import { isEnd, type Missing, type Plan, planReplay } from './plan.ts';
+import { isEnd, type MissingDependency, type Plan, planReplay } from './plan.ts';
 import type { PortsDeps } from './ports.ts';
 import { runAgain } from './rerun.ts';
 import { isHidden } from './shown.ts';
@@ -229,7 +229,12 @@ export function createReplayer(deps: ReplayDeps): Replayer {
     });
   }
 
-  async function failFor(task: Task, plan: Plan, claim: Claim, { kind, id, event_id, index }: Missing): Promise<void> {
+  async function failFor(
+    task: Task,
+    plan: Plan,
+    claim: Claim,
+    { kind, id, event_id, index }: MissingDependency,
+  ): Promise<void> {
     await endReplay(
       task,
       { ...claim, unavailable: `${kind} ${id} is not available` },

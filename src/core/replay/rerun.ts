@@ -16,7 +16,7 @@ import { inTask, ours } from '../tasks/lifecycle.ts';
 import { workContext } from '../tasks/work-context.ts';
 import { createRecordedAnswers } from './answers.ts';
 import type { MarkedLog } from './marks.ts';
-import type { Missing, Plan } from './plan.ts';
+import type { MissingDependency, Plan } from './plan.ts';
 import { type PortsDeps, replayPorts } from './ports.ts';
 import { readRecord } from './record.ts';
 import { createRerunSink } from './sink.ts';
@@ -25,7 +25,7 @@ export type RerunDeps = PortsDeps;
 
 export type Rerun =
   | { readonly kind: 'ended'; readonly end: End; readonly used: ReadonlySet<string> }
-  | { readonly kind: 'missing'; readonly missing: Missing; readonly used: ReadonlySet<string> };
+  | { readonly kind: 'missing'; readonly missing: MissingDependency; readonly used: ReadonlySet<string> };
 
 /** Every answer to the agent comes from the log, so none takes longer than this. */
 const TIMEOUT_MS = 10_000;
@@ -74,10 +74,12 @@ export async function runAgain(
     for (const message of queued.splice(0)) run.steer?.(message);
     const end = await Promise.race([run.done, timeout.over]);
     await sink.settled();
-    if (answers.failed()) return { kind: 'missing', missing: answers.failed() as Missing, used: answers.used() };
+    if (answers.failed())
+      return { kind: 'missing', missing: answers.failed() as MissingDependency, used: answers.used() };
     return { kind: 'ended', end: answers.endAs(end), used: answers.used() };
   } catch (cause) {
-    if (answers.failed()) return { kind: 'missing', missing: answers.failed() as Missing, used: answers.used() };
+    if (answers.failed())
+      return { kind: 'missing', missing: answers.failed() as MissingDependency, used: answers.used() };
     if (cause === LATE || isConflict(cause)) throw cause;
     // As in a live run: an agent that throws has failed.
     const { message, kind } = cause as Partial<Fault>;

@@ -7,7 +7,7 @@ import { isTerminal } from '../../model/words.ts';
 import type { Row } from '../../ports/index.ts';
 import type { Asks } from '../approvals/asks.ts';
 import type { Context, once } from '../context.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import type { Endings } from './end-task.ts';
 import { inTask, readsOf } from './lifecycle.ts';
 import type { Runner } from './runner.ts';
@@ -52,13 +52,13 @@ export function createCancel(deps: CancelDeps): CancelTask {
 
   return async (taskId, by, reason, idempotency = {}, failure) => {
     let known: Task | undefined;
-    let run: Run | undefined;
+    let run: RunRow | undefined;
     const { repeated } = await log.commit({
       ...idempotency,
       reads: readsOf(taskId),
       decide(at) {
         known = at.get<Task & Row>('task', taskId);
-        run = at.get<Run>('run', taskId);
+        run = at.get<RunRow>('run', taskId);
         if (!known) throw new Fault('not_found', `no task ${taskId}`);
         if (known.status === 'CANCELED') return { events: [], result: { id: taskId } };
         if (isTerminal(known.status)) throw new Fault('conflict', `task ${taskId} already ended as ${known.status}`);
@@ -75,7 +75,7 @@ export function createCancel(deps: CancelDeps): CancelTask {
     });
     if (repeated) {
       known = await store.get<Task & Row>('task', taskId);
-      run = await store.get<Run>('run', taskId);
+      run = await store.get<RunRow>('run', taskId);
     }
     if (known && isTerminal(known.status)) return repeated;
     if (await runner.stop(taskId, by, reason, failure)) return repeated;

@@ -10,7 +10,7 @@ import { isTerminal } from '../../model/words.ts';
 import type { Logger, QuotaRules, ReceiptIssuer, RefusedCall, ReportedAct, Row, Store } from '../../ports/index.ts';
 import type { ReadPolicyData } from '../actions/policy-data.ts';
 import type { Log } from '../events/log.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import { brokenOffReplay } from '../replay/broken-off.ts';
 import { type EndingDeps, type EndingFacts, type EndOptions, ending, NO_RECEIPT, type ReceiptState } from './ending.ts';
 import { readsOf } from './lifecycle.ts';
@@ -93,7 +93,7 @@ export function createEndings(deps: EndingsDeps): Endings {
         reads: readsOf(taskId),
         decide(at) {
           const task = at.get<Task & Row>('task', taskId);
-          const run = at.get<Run>('run', taskId);
+          const run = at.get<RunRow>('run', taskId);
           if (!task) throw new Fault('not_found', `no task ${taskId}`);
           if (isTerminal(task.status) || (options.onlyIf && !options.onlyIf(run))) {
             result = { task, won: false };

@@ -9,7 +9,7 @@ import type { Account, At, Draft, Ids, ReceiptClaim, ReplayClaim } from '../../p
 import { atMost, type PolicySubject, tierOf } from '../actions/policy-data.ts';
 import type { Asks } from '../approvals/asks.ts';
 import type { Log } from '../events/log.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import { idsOfReplay } from '../replay/ids.ts';
 import { inTask, move, ours, outcomeState } from './lifecycle.ts';
 
@@ -28,7 +28,7 @@ export interface EndOptions {
   /** The task's workspace, persona and quota, where known: they never change. */
   readonly belongs?: PolicySubject;
   /** Only if the run still belongs to this process. Another may have taken it over. */
-  readonly onlyIf?: (run: Run | undefined) => boolean;
+  readonly onlyIf?: (run: RunRow | undefined) => boolean;
 }
 
 export interface EndingFacts {
@@ -53,7 +53,7 @@ export interface EndingDeps {
 
 export interface EndingTask {
   readonly task: Task;
-  readonly run: Run | undefined;
+  readonly run: RunRow | undefined;
   readonly end: End;
   readonly options: EndOptions;
   readonly account: Account;

@@ -6,7 +6,7 @@ import type { EndPayload, EventKind } from '../../model/payloads.ts';
 import type { Failure, Pointer, Task } from '../../model/resources.ts';
 import { isTerminal, mayFollow, type OutcomeState, type TaskState, type TerminalState } from '../../model/words.ts';
 import type { At, CallerReference, Row } from '../../ports/index.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 
 export interface TaskStep {
   readonly task: Task;
@@ -42,15 +42,15 @@ export function openTask(at: Pick<At, 'get'>, taskId: string): Task {
   throw new Fault('conflict', `task ${taskId} already ended${now ? ` as ${now.status}` : ''}`);
 }
 
-export function openRun(at: Pick<At, 'get'>, taskId: string): { readonly now: Task; readonly run: Run } {
+export function openRun(at: Pick<At, 'get'>, taskId: string): { readonly now: Task; readonly run: RunRow } {
   const now = openTask(at, taskId);
-  const run = at.get<Run>('run', taskId);
+  const run = at.get<RunRow>('run', taskId);
   if (!run) throw new Fault('conflict', `task ${taskId} already ended`);
   return { now, run };
 }
 
 /** Another process took the work over because this one seemed to be gone: what it decides or reports from then on does not count. */
-export function requireRunBy(run: Run | undefined, process: string | undefined): void {
+export function requireRunBy(run: RunRow | undefined, process: string | undefined): void {
   if (process !== undefined && run?.instance !== process) throw runElsewhere();
 }
 export const runElsewhere = (): Fault => new Fault('conflict', 'this work is run by another process');
@@ -139,8 +139,8 @@ export const SIGN_IN_KEY = 'sign_in:';
  * The state that open questions put a task in, reached by legal steps: approvals before input when both are new, and always through
  * WORKING from one kind of waiting to the other.
  */
-export function settle(task: Task, asks: Run['asks'], details: Move): TaskStep {
-  const waitsFor = ({ kind, key }: Run['asks'][number]) => (key.startsWith(SIGN_IN_KEY) ? 'approval' : kind);
+export function settle(task: Task, asks: RunRow['asks'], details: Move): TaskStep {
+  const waitsFor = ({ kind, key }: RunRow['asks'][number]) => (key.startsWith(SIGN_IN_KEY) ? 'approval' : kind);
   const open = (kind: string) => asks.some((ask) => ask.state === 'open' && waitsFor(ask) === kind);
   const staysBlocked =
     (task.status === 'AUTH_REQUIRED' && open('approval')) || (task.status === 'INPUT_REQUIRED' && open('input'));

@@ -6,7 +6,7 @@
 import type { CoreEvent } from '../../model/events.ts';
 import { asText } from '../../model/values/as-text.ts';
 import type { Row, Store } from '../../ports/index.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 
 export interface PendingWorkDeps {
   readonly store: Pick<Store, 'get' | 'read'>;
@@ -22,7 +22,7 @@ export async function isAwaiting({ store, isDead }: PendingWorkDeps, taskId: str
   const lost = new Set<string>();
   for (const [id, served] of calls) if (served !== undefined && (await isDead(served))) lost.add(id);
   if (lost.size < calls.size) return true;
-  const run = await store.get<Run & Row>('run', taskId);
+  const run = await store.get<RunRow & Row>('run', taskId);
   return run?.asks.some(({ state, key }) => state === 'open' && !lost.has(key)) ?? false;
 }
 

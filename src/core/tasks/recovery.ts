@@ -8,7 +8,7 @@ import { isTerminal } from '../../model/words.ts';
 import type { AgentBackend, Clock, Logger, Row, Store } from '../../ports/index.ts';
 import type { TimeLimits } from '../actions/time-limits.ts';
 import type { Log } from '../events/log.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import type { Endings } from './end-task.ts';
 import { inTask, move, readsOf } from './lifecycle.ts';
 import type { Runner } from './runner.ts';
@@ -46,7 +46,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
   const { store, instance, logger } = deps;
   const isDead = onceEach(deps.isDead);
   const found: Found[] = [];
-  const look = async (run: Run) => {
+  const look = async (run: RunRow) => {
     const outside = run.agent === 'none';
     const process = outside ? run.served_by : run.instance;
     if (process === instance) return;
@@ -62,7 +62,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
   };
   let after: string | undefined;
   for (;;) {
-    const page = await store.list<Run>({ object: 'run', limit: 200, ...(after && { after }) });
+    const page = await store.list<RunRow>({ object: 'run', limit: 200, ...(after && { after }) });
     // Concurrently, so that they share a commit. Begun only when all are claimed: running work would delay the rest.
     await Promise.all(page.map(look));
     if (page.length < 200) break;
@@ -77,7 +77,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
 }
 
 /** The time of work outside the gateway goes on, whichever process counted it. */
-async function countOn({ store, timeLimits, logger }: RecoveryDeps, run: Run): Promise<void> {
+async function countOn({ store, timeLimits, logger }: RecoveryDeps, run: RunRow): Promise<void> {
   try {
     const task = await store.get<Task & Row>('task', run.id);
     if (task && !isTerminal(task.status)) await timeLimits.takeUp(task);
@@ -96,11 +96,11 @@ function onceEach(ask: (instance: string) => Promise<boolean>): (instance: strin
   };
 }
 
-async function recoverOne(deps: RecoveryDeps, run: Run): Promise<Found | undefined> {
+async function recoverOne(deps: RecoveryDeps, run: RunRow): Promise<Found | undefined> {
   const { store, endings, runner, backends } = deps;
   const task = await store.get<Task & Row>('task', run.id);
   if (!task || isTerminal(task.status) || runner.has(task.id)) return undefined;
-  const stillTheirs = (now: Run | undefined) => now?.instance === run.instance;
+  const stillTheirs = (now: RunRow | undefined) => now?.instance === run.instance;
   const backend = backends.get(run.agent);
   // A process that has the agent, or that recovers all orphans, handles it. An orphan that cannot continue is ended by the first
   // process to find it.
@@ -139,7 +139,7 @@ async function recoverOne(deps: RecoveryDeps, run: Run): Promise<Found | undefin
  * Ends work whose calls and reports came through a dead process. Recorded events are sealed as they are; a call that was allowed
  * and whose end was not observed may have run.
  */
-async function endOutside(deps: RecoveryDeps, run: Run): Promise<Found | undefined> {
+async function endOutside(deps: RecoveryDeps, run: RunRow): Promise<Found | undefined> {
   if (run.away_ms !== undefined && !(await staysAway(deps, run.id, run.away_ms))) {
     await countOn(deps, run);
     return undefined;
@@ -149,7 +149,7 @@ async function endOutside(deps: RecoveryDeps, run: Run): Promise<Found | undefin
       ? { code: 'interrupted', message: 'the process that served these calls ended before they were brought to an end' }
       : { code: 'agent_left', message: 'the process it reported to ended, and the agent did not come back' };
   const end = run.cancel_requested ? ({ state: 'CANCELED' } as const) : ({ state: 'FAILED', failure } as const);
-  const onlyIf = (now: Run | undefined) => now?.served_by === run.served_by;
+  const onlyIf = (now: RunRow | undefined) => now?.served_by === run.served_by;
   const { won } = await deps.endings.finish(run.id, end, { by: 'bridge', interrupted: true, onlyIf });
   return won ? { as: 'failed' } : undefined;
 }
@@ -170,13 +170,13 @@ async function staysAway({ store, clock, since }: RecoveryDeps, taskId: string, 
 const COMES_BACK_MS = 60_000;
 
 /** Two processes may find the same orphan; the commit gives it to one of them. */
-async function takeOver({ log, instance }: RecoveryDeps, run: Run): Promise<boolean> {
+async function takeOver({ log, instance }: RecoveryDeps, run: RunRow): Promise<boolean> {
   let mine = false;
   await log.commit({
     reads: readsOf(run.id),
     decide(at) {
       const task = at.get<Task & Row>('task', run.id);
-      const now = at.get<Run>('run', run.id);
+      const now = at.get<RunRow>('run', run.id);
       mine = task !== undefined && now?.instance === run.instance && !isTerminal(task.status);
       if (!task || !mine) return { events: [] };
       const recovered: EventDraft = {

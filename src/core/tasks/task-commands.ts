@@ -20,7 +20,7 @@ import { declaredEvent } from '../commands/declared-event.ts';
 import { messageEvents } from '../commands/transcript.ts';
 import { accepted, type Handlers, once, orEarlier } from '../context.ts';
 import { besideReceipt, factEvents, whileOpen } from '../events/facts.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import { type CancelDeps, type CancelTask, createCancel, stopEvent } from './cancel.ts';
 import { inTask, readsOf } from './lifecycle.ts';
 import { createSubmit, type SubmitDeps } from './submit.ts';
@@ -39,14 +39,14 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
   const cancelTask = createCancel(deps);
 
   /** Reports of this work come through this process from now on. Nothing is written where they do already, or may come through any. */
-  async function answerFor({ id }: Task, { served_by }: Run): Promise<void> {
+  async function answerFor({ id }: Task, { served_by }: RunRow): Promise<void> {
     const instance = deps.servedBy();
     if (!instance || served_by === undefined || served_by === instance) return;
     await log.commit({
       reads: readsOf(id),
       decide(at) {
         const now = at.get<Task & Row>('task', id);
-        const run = at.get<Run>('run', id);
+        const run = at.get<RunRow>('run', id);
         if (!now || !run || run.served_by === instance) return { events: [] };
         const payload = { instance, from: run.served_by ?? null, was: now.status };
         return { events: [{ ...inTask(now), event: 'vendor.tollbridge.recovered', payload }] };
@@ -81,7 +81,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
 
     'task.resume': async ({ actor, body }) => {
       const task = await access.see<Task & Row>(actor, 'task', body.task_id);
-      const run = await store.get<Run>('run', task.id);
+      const run = await store.get<RunRow>('run', task.id);
       if (run?.agent === 'none') {
         await answerFor(task, run);
         return accepted('task.resume', await access.see<Row>(actor, 'task', task.id), false);
@@ -114,7 +114,7 @@ export function taskHandlers(deps: TaskDeps): Pick<Handlers, Kinds> & { cancelTa
         return accepted('task.message', message, repeated);
       };
       const say = async () => {
-        const run = await store.get<Run>('run', task.id);
+        const run = await store.get<RunRow>('run', task.id);
         if (!run) throw new Fault('conflict', `task ${task.id} has ended`);
         const id = ids.next('message');
         await linkedBy(deps, actor, body.message.parts);

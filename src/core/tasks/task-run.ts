@@ -19,7 +19,7 @@ import type { SessionInputs } from '../commands/session-inputs.ts';
 import type { Log } from '../events/log.ts';
 import { sessionBegunIn } from '../events/projections/sessions.ts';
 import { endsTask } from '../events/projections/tasks.ts';
-import type { Run } from '../events/rows.ts';
+import type { RunRow } from '../events/rows.ts';
 import { untilWritten } from '../waiting.ts';
 import type { Endings } from './end-task.ts';
 import { NO_PAST, readPast } from './history.ts';
@@ -240,7 +240,7 @@ export function createTaskRuns(deps: TaskRunsDeps, closing: AbortSignal): TaskRu
 
   /** Another process has taken the work over: it may have done so before this one did, too. */
   async function leaveWhereTaken(taskRun: TaskRun): Promise<void> {
-    const run = await store.get<Run>('run', taskRun.task.id).catch(() => undefined);
+    const run = await store.get<RunRow>('run', taskRun.task.id).catch(() => undefined);
     // Where it cannot be asked, or has ended meanwhile: nothing of this run is written any more in either case.
     if (!run || run.instance === instance) return;
     taskRun.leaving = true;
@@ -277,7 +277,7 @@ function whileRunBy(log: Log, taskId: string, process: string): Log {
         ...unit,
         reads: [...(unit.reads ?? []), run],
         decide(at) {
-          const now = at.get<Run>('run', taskId);
+          const now = at.get<RunRow>('run', taskId);
           // The run of a task that has ended is gone; the unit knows what to make of that.
           if (now) requireRunBy(now, process);
           return unit.decide(at);

@@ -6,7 +6,7 @@ import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Memo } from '../../model/values/memo.ts';
 
-export type Found = 'there' | 'link' | 'nothing';
+type Found = 'there' | 'link' | 'nothing';
 
 export interface Disk {
   /** Paths with their links followed, as far as they have been. */

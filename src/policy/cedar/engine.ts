@@ -6,7 +6,7 @@
 import type { Action, Decision } from '../../model/actions.ts';
 import { Memo } from '../../model/values/memo.ts';
 import type { ActReader } from '../../ports/index.ts';
-import { inDoubt, namedValues, type Sight, toContext } from '../context.ts';
+import { type FactSight, inDoubt, namedValues, toContext } from '../context.ts';
 import { block, type PureEngine } from '../engine.ts';
 import { isRedacted } from '../redacted.ts';
 import { type CompiledPolicies, type Slice, sliceOf } from './compiled.ts';
@@ -75,7 +75,7 @@ export function createCedarEngine({
     return withDoubt(known, answer(action, slice, 'doubt'));
   };
 
-  const answer = (action: Action, slice: Slice & { readonly number: number }, sight: Sight): CedarOutcome => {
+  const answer = (action: Action, slice: Slice & { readonly number: number }, sight: FactSight): CedarOutcome => {
     const question = {
       principal: slice.seesPrincipal ? principalOf(action) : ANYONE,
       resource: slice.seesResource ? resourceOf(action) : ANYTHING,

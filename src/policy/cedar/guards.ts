@@ -182,9 +182,9 @@ function valueAt(action: Action, path: readonly string[], doubt: Doubt): string 
 export type Doubt = (text: string) => boolean;
 export const CERTAIN: Doubt = () => false;
 /** `open`: Cedar might raise an error on this test, and the error must be seen. */
-export type Passing = 'yes' | 'no' | 'open';
+export type GuardResult = 'yes' | 'no' | 'open';
 
-export function passes(guard: Guard, action: Action, principalType: string, doubt: Doubt): Passing {
+export function passes(guard: Guard, action: Action, principalType: string, doubt: Doubt): GuardResult {
   if ('principal' in guard) return guard.principal === principalType ? 'yes' : 'no';
   if ('set' in guard) {
     // A pattern that may be met counts as met here; the evaluation in Cedar tells which it is.

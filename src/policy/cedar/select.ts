@@ -7,7 +7,7 @@ import type { Action } from '../../model/actions.ts';
 import { Memo } from '../../model/values/memo.ts';
 import { isTextField, TEXT_FIELDS, type TextField } from '../context.ts';
 import { type CompiledPolicies, rulesFor } from './compiled.ts';
-import { CERTAIN, couldMatter, type Doubt, type Guard, type Passing, passes, type Scope } from './guards.ts';
+import { CERTAIN, couldMatter, type Doubt, type Guard, type GuardResult, passes, type Scope } from './guards.ts';
 import { PRINCIPAL_TYPES, type Rule } from './rule.ts';
 
 export interface Entity {
@@ -137,7 +137,7 @@ function shortlist(kindRules: KindRules, action: Action, principalType: string):
   return list;
 }
 
-function firstDoubt(tests: readonly Guard[], action: Action, principalType: string): Passing {
+function firstDoubt(tests: readonly Guard[], action: Action, principalType: string): GuardResult {
   for (const test of tests) {
     const answer = passes(test, action, principalType, CERTAIN);
     if (answer !== 'yes') return answer;

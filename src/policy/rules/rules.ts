@@ -11,7 +11,7 @@ import { PRINCIPAL_TYPES } from '../cedar/rule.ts';
 import { cedarPattern, cedarString, plainGlob } from '../cedar/text.ts';
 import { matchesGlob } from './glob.ts';
 import { isComparison } from './read.ts';
-import type { Comparison, Members, RuleSpec, RuleTest, Scalar, Texts } from './schema.ts';
+import type { MemberConditions, RuleSpec, RuleTest, Scalar, Texts, ValueComparison } from './schema.ts';
 
 /** A restricting rule matches if any path matches, an allowing one only if all do; for exceptions it is the other way round. */
 type Reach = 'any' | 'all';
@@ -24,7 +24,7 @@ const ifPresent: Form<Texts> = (field, wanted) => [`context has ${field}`, ...al
 const matched: Form<Texts> = (field, wanted, reach) => [
   `context.${reach}_${field}.contains(${cedarString(patternName(list(wanted)))})`,
 ];
-const members: Form<Members> = (field, wanted) => memberTests(`context.${field}`, wanted);
+const members: Form<MemberConditions> = (field, wanted) => memberTests(`context.${field}`, wanted);
 
 /** How each condition is tested, in this order: the cheap and selective tests come first. */
 const FORMS: { readonly [Field in keyof RuleTest]-?: Form<NonNullable<RuleTest[Field]>> } = {
@@ -138,15 +138,15 @@ function idTest(glob: string): string {
 }
 
 /** An absent member does not match. A member of another type than the rule expects is an error, not a miss. */
-function memberTests(base: string, wanted: Members): readonly string[] {
+function memberTests(base: string, wanted: MemberConditions): readonly string[] {
   return Object.entries(wanted).flatMap(([key, value]) => {
     const plain = /^[A-Za-z_][A-Za-z0-9_]*$/.test(key) && !RESERVED.includes(key);
     const name = plain ? `${base}.${key}` : `${base}[${cedarString(key)}]`;
     const has = `${base} has ${plain ? key : cedarString(key)}`;
     if (typeof value !== 'object') return [has, scalarTest(name, value)];
     if (Array.isArray(value)) return [has, anyOf(value.map((one: Scalar) => scalarTest(name, one)))];
-    if (isComparison(value)) return [has, ...comparisonTests(name, value as Comparison)];
-    return [has, ...memberTests(name, value as Members)];
+    if (isComparison(value)) return [has, ...comparisonTests(name, value as ValueComparison)];
+    return [has, ...memberTests(name, value as MemberConditions)];
   });
 }
 /** Cedar's keywords cannot be used as bare member names. */
@@ -157,7 +157,7 @@ function scalarTest(name: string, wanted: Scalar): string {
   return typeof wanted === 'string' ? `${name} like ${cedarPattern(wanted)}` : `${name} == ${literal(wanted)}`;
 }
 
-function comparisonTests(name: string, { above, below, contains }: Comparison): readonly string[] {
+function comparisonTests(name: string, { above, below, contains }: ValueComparison): readonly string[] {
   return [
     ...(above === undefined ? [] : [`${name} > ${literal(above)}`]),
     ...(below === undefined ? [] : [`${name} < ${literal(below)}`]),

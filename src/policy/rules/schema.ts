@@ -10,13 +10,13 @@ import { AUTONOMY_TIERS, EFFECTS, EVIDENCE } from '../../model/words.ts';
 /** One text or several, any of which matches. */
 export type Texts = string | readonly string[];
 export type Scalar = string | number | boolean;
-export interface Comparison {
+export interface ValueComparison {
   readonly above?: number;
   readonly below?: number;
   readonly contains?: Scalar | readonly Scalar[];
 }
-export type Condition = Scalar | readonly Scalar[] | Comparison | Members;
-export interface Members {
+export type Condition = Scalar | readonly Scalar[] | ValueComparison | MemberConditions;
+export interface MemberConditions {
   readonly [member: string]: Condition;
 }
 
@@ -42,8 +42,8 @@ export interface RuleTest {
   readonly persona?: Texts;
   readonly persona_id?: Texts;
   readonly evidence?: Texts;
-  readonly arguments?: Members;
-  readonly attributes?: Members;
+  readonly arguments?: MemberConditions;
+  readonly attributes?: MemberConditions;
 }
 export interface RuleSpec {
   readonly id: string;

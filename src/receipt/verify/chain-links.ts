@@ -29,7 +29,7 @@ export interface BadRecord {
   /** For display. */
   readonly message: string;
 }
-export interface Link {
+export interface ChainLink {
   readonly line: number;
   readonly id: string;
   readonly chain: string;
@@ -39,7 +39,7 @@ export interface Link {
   readonly index: number | undefined;
 }
 
-export function linkOf(receipt: ReadableReceipt, hash: string, line: number): Link {
+export function linkOf(receipt: ReadableReceipt, hash: string, line: number): ChainLink {
   const chain = receipt.metadata?.chain as { id?: unknown; index?: unknown } | undefined;
   return {
     line,
@@ -52,19 +52,19 @@ export function linkOf(receipt: ReadableReceipt, hash: string, line: number): Li
 }
 
 /** Whether the record continues its chain. */
-export function isInOrder(link: Link, chain: { length: number; head: string } | undefined): boolean {
+export function isInOrder(link: ChainLink, chain: { length: number; head: string } | undefined): boolean {
   return link.previous === (chain?.head ?? null) && (link.index === undefined || link.index === (chain?.length ?? 0));
 }
 
 /** Earlier records that explain a misplaced one: the record it repeats, and the record it says it follows. */
 export interface Earlier {
-  readonly twin: Link | undefined;
-  readonly followed: Link | undefined;
+  readonly twin: ChainLink | undefined;
+  readonly followed: ChainLink | undefined;
 }
 
 /** Checks the record's position. `gap`: its predecessor has not been seen, and may still come. */
 export function linkTrouble(
-  link: Link,
+  link: ChainLink,
   chain: { length: number; head: string } | undefined,
   { twin, followed: before }: Earlier,
 ): BadRecord | 'gap' {
@@ -89,13 +89,13 @@ export function linkTrouble(
 }
 
 /** The predecessor never came. */
-export function missing(link: Link, expected: number): BadRecord {
+export function missing(link: ChainLink, expected: number): BadRecord {
   const count = link.index === undefined ? undefined : link.index - expected;
   const many = count === undefined ? 'one or more records' : count === 1 ? 'one record' : `${count} records`;
   return bad(link, 'deleted', `${many} of its chain before it ${count === 1 ? 'is' : 'are'} missing`);
 }
 
-export function bad(link: Link, code: ChainCode, what: string): BadRecord {
+export function bad(link: ChainLink, code: ChainCode, what: string): BadRecord {
   const message = `line ${link.line}, receipt ${link.id}: ${what}`;
   return { line: link.line, receipt_id: link.id, chain: link.chain, code, message };
 }

@@ -11,9 +11,9 @@ import { type TreeHead, verifyTreeHead } from '../seal/tree-head.ts';
 import {
   type BadRecord,
   bad,
+  type ChainLink,
   type Earlier,
   isInOrder,
-  type Link,
   linkOf,
   linkTrouble,
   missing,
@@ -53,7 +53,7 @@ export async function verifyChain(records: Records, options: ChainOptions): Prom
   let tree: Tree = EMPTY_TREE;
   let rootAtHead = options.treeHead?.size === 0 ? rootOf(tree) : undefined;
   let line = 0;
-  let suspect: Link | undefined;
+  let suspect: ChainLink | undefined;
 
   const report = (end: ChainReport['end'], firstBad?: BadRecord): ChainReport => ({
     valid: !firstBad,
@@ -102,11 +102,11 @@ export async function verifyChain(records: Records, options: ChainOptions): Prom
 
 /** Among the records before this one, the one it repeats and the one it says it follows. */
 async function earlierThan(
-  { line: end, hash, previous }: Link,
+  { line: end, hash, previous }: ChainLink,
   lines: Iterable<unknown> | AsyncIterable<unknown>,
   formats: ChainOptions['formats'],
 ): Promise<Earlier> {
-  let [line, twin, followed] = [0, undefined as Link | undefined, undefined as Link | undefined];
+  let [line, twin, followed] = [0, undefined as ChainLink | undefined, undefined as ChainLink | undefined];
   for await (const document of lines) {
     line += 1;
     if (line === end) break;
@@ -124,7 +124,7 @@ function soundRecord(
   line: number,
   options: ChainOptions,
   keys: ReturnType<typeof readKeys>,
-): Link | BadRecord {
+): ChainLink | BadRecord {
   const read = readReceipt(document, options.formats);
   if (typeof read === 'string') {
     return { line, code: 'not_a_receipt', message: `line ${line} is not a receipt: ${read}` };

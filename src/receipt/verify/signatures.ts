@@ -16,7 +16,7 @@ export type SignatureCheck = {
   readonly status: SignatureState;
 };
 
-export interface TrustOptions {
+interface TrustOptions {
   readonly keys: ReadonlyMap<string, PublicKey>;
   /** Only this key counts. */
   readonly onlyKey?: string | undefined;

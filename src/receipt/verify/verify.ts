@@ -22,7 +22,7 @@ type VerifyReason =
   | SignatureReason
   | 'events_mismatch';
 
-export interface VerifyOptions {
+interface VerifyOptions {
   readonly keys: Jwks;
   /** The receipt before it in its chain, or that receipt's hash; null when there should be none; absent when unknown. */
   readonly previous?: unknown;

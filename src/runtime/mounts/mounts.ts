@@ -11,11 +11,11 @@ import { noSuch } from '../../policy/rules/mentions.ts';
 import { createToolPolicy } from '../../policy/tool-policy.ts';
 import type {
   Adapter,
+  AdapterPart,
   AgentBackend,
   AgentTerms,
   Deps,
   FrontDoor,
-  Part,
   PolicyEngine,
   ToolBackend,
 } from '../../ports/index.ts';
@@ -131,7 +131,7 @@ function requireRelays(config: Config, adapters: Adapters): void {
 }
 
 /** The checked section of one relay; empty when there is none. */
-export function relaySection<C>({ relays, where }: Config, name: string, { configSchema }: Part<unknown, C>): C {
+export function relaySection<C>({ relays, where }: Config, name: string, { configSchema }: AdapterPart<unknown, C>): C {
   return checkSection(configSchema as TSchema, own(relays, name) ?? {}, where, ['relays', name]) as C;
 }
 
@@ -144,7 +144,7 @@ function partsIn<K extends keyof Adapter['parts']>(adapters: Adapters, role: K) 
 }
 
 /** Servers behind what the configuration exposes of them. One that clients start themselves is mounted by its own command. */
-function toolsOf({ tools, where }: Config, parts: ReadonlyMap<string, Part<ToolBackend>>) {
+function toolsOf({ tools, where }: Config, parts: ReadonlyMap<string, AdapterPart<ToolBackend>>) {
   const exposed = exposedOf({ tools, where });
   const sections = Object.entries(tools).flatMap(([name, { [EXPOSE]: expose, ...section }]) =>
     expose !== undefined && Object.keys(section).length === 0 ? [] : [[name, section] as const],
@@ -188,7 +188,7 @@ export function toolPolicyOf(config: Config): readonly PartOpening<PolicyEngine>
 function partsOf<T>(
   kind: string,
   wanted: Readonly<Record<string, JsonObject>>,
-  parts: ReadonlyMap<string, Part<T>>,
+  parts: ReadonlyMap<string, AdapterPart<T>>,
   where: Config['where'],
 ): readonly PartOpening<T>[] {
   return Object.entries(wanted).map(([name, member]) => {

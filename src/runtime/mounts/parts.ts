@@ -24,7 +24,7 @@ interface Open {
   readonly free: () => Promise<void>;
 }
 
-export interface Parts extends Closable {
+interface Parts extends Closable {
   /** Returns the parts to mount; throws, and changes nothing, when a section cannot be opened. */
   take(mounts: Mounts, more: Pick<Mounted, 'backends' | 'tools'>): Taken;
 }

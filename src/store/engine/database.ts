@@ -32,7 +32,7 @@ export interface Database {
    */
   version(): number;
   /** The end of the log, from which a commit numbers what it adds. */
-  end(): Wait<End>;
+  end(): Wait<LogEnd>;
   /**
    * One durable transaction: takes the write lock, calls `decide`, writes the write set it returns, and resolves once it is on disk.
    * Undefined: there is nothing to write. Fails with nothing written; `errors.isBusy` when another writer keeps the lock.
@@ -43,7 +43,7 @@ export interface Database {
   /** Writes batches that were decided without the lock. Absent: every batch is decided with the lock held. */
   readonly ahead?: Ahead;
   /** Absent: processes that commit at the same time do not take turns. */
-  readonly turns?: Turns;
+  readonly turns?: WriterTurns;
 
   readonly events: Events;
   /** The words with these numbers, both included. */
@@ -83,7 +83,7 @@ export interface Errors {
   reading(thrown: unknown): unknown;
 }
 
-export interface End {
+export interface LogEnd {
   /** Last position; 0 when there never was an event. */
   readonly position: number;
   /** Time of the last event that was pruned; empty when none was. */
@@ -122,9 +122,9 @@ export interface StoredHead {
   readonly sequence: number;
   /** The last stretch of the log in which it has events; -1 for none. */
   readonly stretch: number;
-  readonly locations: readonly (Ids & { readonly number: number })[];
+  readonly locations: readonly (LocationIds & { readonly number: number })[];
 }
-export type Ids = Pick<EventDraft, 'workspace_id' | 'session_id' | 'task_id'>;
+export type LocationIds = Pick<EventDraft, 'workspace_id' | 'session_id' | 'task_id'>;
 
 export interface StoredAnswer {
   readonly digest: string;
@@ -148,11 +148,11 @@ export interface Ahead {
 }
 
 /** The turns of several writers. They only save work: the lock and the check of the generation keep the log right. */
-export interface Turns {
+export interface WriterTurns {
   /** Resolves when it is our turn. Undefined: that took too long. Afterwards `version` is exact. */
   take(longestMs: number): Promise<Turn | undefined>;
 }
-export interface Turn {
+interface Turn {
   /** Others have written since our last turn. */
   readonly othersWrote: boolean;
   release(): void;

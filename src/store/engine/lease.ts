@@ -4,7 +4,7 @@ import { anySignal } from '../../model/values/signals.ts';
 import type { Closable, Lease } from '../../ports/index.ts';
 import type { HeldLease, Lookups } from './database.ts';
 
-export interface Leases {
+interface Leases {
   hold(name: string, held: HeldLease): Lease;
   /** The database lets go of all of them. */
   close(): void;

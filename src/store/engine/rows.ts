@@ -5,7 +5,7 @@ import type { Database } from './database.ts';
 import { createRecent } from './recent.ts';
 import { andThen, type Wait } from './wait.ts';
 
-export interface Rows {
+export interface CachedRows {
   /** The row as the transaction sees it. The object is shared: do not change it. */
   peek(object: string, id: string): Row | undefined;
   /** The row as it is on disk, frozen because all callers share it. Valid only after the version of the database was checked. */
@@ -26,7 +26,7 @@ interface Known {
   shown: Row | undefined;
 }
 
-export function createRows({ lookups, row: read }: Pick<Database, 'lookups' | 'row'>): Rows {
+export function createRows({ lookups, row: read }: Pick<Database, 'lookups' | 'row'>): CachedRows {
   const known = createRecent<Known | typeof ABSENT>(REMEMBERED);
 
   function remember(object: string, id: string, body: string | null | undefined): Known | typeof ABSENT {

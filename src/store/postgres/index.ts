@@ -21,7 +21,7 @@ import { createLogTree, createReceipts } from './reading/receipts.ts';
 import { createRows } from './reading/rows.ts';
 import { createStreams } from './reading/streams.ts';
 import { createWords } from './reading/words.ts';
-import { COPYING, filledIn, MAJOR, migrate, STEPS, versionOf } from './schema/migrations.ts';
+import { COPYING, filledIn, MAJOR, prepare, STEPS, versionOf } from './schema/migrations.ts';
 import { createSweep } from './upkeep/sweep.ts';
 import { createUpkeep } from './upkeep/upkeep.ts';
 import { createWriter } from './writing/writer.ts';
@@ -151,15 +151,4 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
       clock.close();
     },
   };
-}
-
-async function prepare(connections: Connections, schema: string, name: string, major: number): Promise<void> {
-  const connection = await connections.take();
-  let broken = true;
-  try {
-    await migrate(connection, schema, name, { major });
-    broken = false;
-  } finally {
-    connection.release(broken);
-  }
 }

@@ -11,7 +11,7 @@ import type { Versions } from './connection/versions.ts';
 import { lockKey, type Target } from './location.ts';
 import { filledIn } from './schema/migrations.ts';
 
-export interface Leases {
+interface Leases {
   take(name: string): Promise<HeldLease | undefined>;
   close(): Promise<void>;
 }

@@ -8,13 +8,13 @@ import { SPAN } from '../engine/commit/write-set.ts';
 import { createWordReader } from '../engine/packing/word-reader.ts';
 import { type ColumnFault, type Columns, wrongColumn } from '../engine/upkeep/columns.ts';
 import type { Connection } from './file/connection.ts';
-import type { Log } from './log.ts';
+import type { LogRows } from './log.ts';
 import type { WordRows } from './words.ts';
 
 /** Positions per query. */
 const PAGE = 250;
 
-export function createColumns(connection: Connection, log: Log, words: WordRows) {
+export function createColumns(connection: Connection, log: LogRows, words: WordRows) {
   const select = connection.prepare(
     `SELECT e.position, e.resource, e.sequence, e.body, r.object, r.name, p.resource, p.task, p.session, p.workspace
      FROM events e LEFT JOIN resources r ON r.id = e.resource LEFT JOIN places p ON p.id = e.place

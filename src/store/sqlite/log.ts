@@ -1,9 +1,9 @@
 /** The log itself: its end, its floor since pruning, and single events. */
-import type { End } from '../engine/database.ts';
+import type { LogEnd } from '../engine/database.ts';
 import type { Connection } from './file/connection.ts';
 
-export interface Log {
-  end(): End;
+export interface LogRows {
+  end(): LogEnd;
   /** Last position; cheaper than `end`. */
   last(): number;
   /** Last position that was pruned; 0 when none was. */
@@ -11,7 +11,7 @@ export interface Log {
   body(position: number): string | undefined;
 }
 
-export function createLog(connection: Connection): Log {
+export function createLog(connection: Connection): LogRows {
   const last = connection.prepare('SELECT max(position) FROM events');
   const meta = connection.prepare('SELECT value FROM meta WHERE name = ?');
   const lastResource = connection.prepare('SELECT max(id) FROM resources');

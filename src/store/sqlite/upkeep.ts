@@ -3,12 +3,12 @@ import { SPAN, stretchOf } from '../engine/commit/write-set.ts';
 import type { FoldTable, FreshRows, StoredRow, Upkeep } from '../engine/database.ts';
 import { createColumns } from './columns.ts';
 import type { Connection, Value } from './file/connection.ts';
-import type { Log } from './log.ts';
+import type { LogRows } from './log.ts';
 import { prunedHeadName } from './log-tree.ts';
 import { columnsOf, filterInBody, keyValues, ROW_TABLES, type RowTable } from './tables.ts';
 import type { WordRows } from './words.ts';
 
-export function createUpkeep(connection: Connection, log: Log, words: WordRows, tidyRest: () => void): Upkeep {
+export function createUpkeep(connection: Connection, log: LogRows, words: WordRows, tidyRest: () => void): Upkeep {
   const nextState = connection.prepare('SELECT min(state) FROM tasks WHERE state > ?');
   const tasksIn = connection.prepare('SELECT id FROM tasks WHERE state = ?');
   const tasksWithout = connection.prepare('SELECT id FROM tasks WHERE state IS NULL AND body IS NOT NULL');

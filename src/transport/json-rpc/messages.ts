@@ -6,7 +6,7 @@
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { isObject } from '../../model/values/is-object.ts';
 
-export type Id = string | number | null;
+export type RequestId = string | number | null;
 
 export type WireError = {
   readonly code: number;
@@ -36,9 +36,9 @@ export const NOT_JSON = -32700;
 export const NOT_A_MESSAGE = -32600;
 
 export type Envelope =
-  | { readonly kind: 'request'; readonly method: string; readonly id: Id }
+  | { readonly kind: 'request'; readonly method: string; readonly id: RequestId }
   | { readonly kind: 'notification'; readonly method: string }
-  | { readonly kind: 'response'; readonly id: Id }
+  | { readonly kind: 'response'; readonly id: RequestId }
   | { readonly kind: 'invalid'; readonly reason: string };
 
 const NO_METHOD: Envelope = { kind: 'invalid', reason: 'method must be a text' };
@@ -60,7 +60,7 @@ export function envelopeOf(message: JsonObject): Envelope {
   return isId(id) ? { kind: 'request', method, id } : NO_ID;
 }
 
-export function isId(value: unknown): value is Id {
+export function isId(value: unknown): value is RequestId {
   return value === null || typeof value === 'string' || typeof value === 'number';
 }
 

@@ -11,12 +11,12 @@ import { own } from '../../model/values/own.ts';
 import type { Deps } from '../../ports/index.ts';
 
 /** The principal whose credentials are used. An agent works with those of the principal that gave it the work. */
-export interface Caller {
+export interface CredentialOwner {
   readonly id: string;
   readonly tenant_id?: string;
 }
 
-export function callerOf({ id, tenant_id, on_behalf_of }: Actor): Caller {
+export function callerOf({ id, tenant_id, on_behalf_of }: Actor): CredentialOwner {
   return { id: on_behalf_of ?? id, ...(tenant_id !== undefined && { tenant_id }) };
 }
 
@@ -29,7 +29,7 @@ export function withoutCredentials(why: string): Fault {
  * The caller in the name of a secret. Two callers never have the same name, because one would be given the secret of the other: an id
  * that a secret's name cannot hold as it is, and every id in a tenant, is replaced by its hash.
  */
-export function callerName({ id, tenant_id }: Caller): string {
+export function callerName({ id, tenant_id }: CredentialOwner): string {
   if (tenant_id === undefined && /^[A-Za-z0-9_-]{1,64}$/.test(id)) return id;
   return `h.${createHash('sha256')
     .update(JSON.stringify([tenant_id ?? null, id]))
@@ -57,7 +57,7 @@ export function requireDistinctTokens(tokens: CallerTokens): void {
 export async function callerToken(
   server: string,
   tokens: CallerTokens,
-  caller: Caller,
+  caller: CredentialOwner,
   secret: Deps['secret'],
 ): Promise<string> {
   const { id, tenant_id } = caller;

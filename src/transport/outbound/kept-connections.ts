@@ -7,6 +7,16 @@
 import type { Dispatcher, Pool } from 'undici';
 import { InFlightMap } from '../in-flight-map.ts';
 
+/** Errors before the connection was made; after any other, the request may have been executed. */
+export const NEVER_SENT: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
 export interface Outgoing {
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly path: string;

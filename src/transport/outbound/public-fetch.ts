@@ -111,7 +111,7 @@ function isAllowed(url: URL, { allow }: OutboundRules): boolean {
   return allow.some((entry) => entry === host || entry === `${host}:${port}`);
 }
 
-export interface Outgoing {
+interface Outgoing {
   readonly headers: Readonly<Record<string, string>>;
   /** The trace the call is part of; absent: a trace of its own. */
   readonly trace?: TraceMembers;

@@ -23,7 +23,7 @@ export interface RemoteOptions {
   readonly refusal?: (body: unknown) => { readonly code: string; readonly message: string };
 }
 
-export interface Asking {
+interface Asking {
   readonly body?: unknown;
   /** Idempotency key: sending the request again does not repeat its effect. */
   readonly key?: string;

@@ -11,7 +11,7 @@ import * as acpHarn from '../../../mappings/acp-harn.ts';
 import * as ahp from '../../../mappings/ahp.ts';
 import * as harn from '../../../mappings/harn.ts';
 import * as mcp from '../../../mappings/mcp.ts';
-import type { Row } from '../../../mappings/row.ts';
+import type { MappingRow } from '../../../mappings/row.ts';
 import * as runs from '../../../mappings/runs.ts';
 import { FAULT_KINDS } from '../../../src/model/faults.ts';
 import { TASK_STATES } from '../../../src/model/words.ts';
@@ -27,7 +27,7 @@ interface Column {
 const spelled = (wire: string, dir: string) => (dir === '->' ? `${wire} ->` : dir === '<-' ? `<- ${wire}` : wire);
 
 const byRows =
-  ({ rows }: { readonly rows: readonly Row<string, string>[] }): Cell =>
+  ({ rows }: { readonly rows: readonly MappingRow<string, string>[] }): Cell =>
   (word) =>
     rows.flatMap(({ wire, core, dir }) => (core === word ? [spelled(wire, dir)] : []));
 

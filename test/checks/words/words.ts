@@ -23,9 +23,9 @@ export interface FoundWord {
   readonly instead: string;
 }
 
-/** Recorded traffic and published schemas are as others wrote them; the two files of the check itself name every retired word. */
-const NOT_READ = /^fixtures\/|^test\/checks\/words\/|(^|\/)package(-lock)?\.json$/;
-const READ = /\.(tsx?|mjs|md|html|json)$/;
+/** Recorded traffic and published schemas are as others wrote them, the pages about them are not; the two files of the check itself name every retired word. */
+const NOT_READ = /^fixtures\/(?!policies\/|.*README\.md$)|^test\/checks\/words\/|(^|\/)package(-lock)?\.json$/;
+const READ = /\.(tsx?|[mc]?js|md|html|css|json|ya?ml|py|go|java|rs|toml|conf|service)$|Dockerfile$/;
 
 const indexed = (rows: readonly RetiredWord[]) =>
   new Map(rows.flatMap(({ words, instead }) => words.map((word) => [word, instead] as const)));

@@ -8,7 +8,7 @@ import { PassThrough } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import { type Asking, createAsking } from '../../../adapters/ahp/client/harness-client.ts';
 import { HarnessError, type HarnessErrorKind } from '../../../adapters/ahp/client/harness-error.ts';
-import { type Link, lineLink, openLink } from '../../../adapters/ahp/client/transports.ts';
+import { type HarnessLink, lineLink, openLink } from '../../../adapters/ahp/client/transports.ts';
 import type { AhpEvent } from '../../../adapters/ahp/translate.ts';
 import { readLines } from '../../../src/transport/ndjson/ndjson.ts';
 import type { Check } from '../run.ts';
@@ -159,7 +159,7 @@ async function using(kind: Transport, script: Script, act: (asking: Asking) => P
   }
 }
 
-type Opened = { readonly link: Link; close(): Promise<void> };
+type Opened = { readonly link: HarnessLink; close(): Promise<void> };
 
 const OPEN: Record<Transport, (script: Script) => Promise<Opened>> = {
   async stdio(script) {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Asking, createAsking } from '../../../adapters/ahp/client/harness-client.ts';
 import { createUpstream } from '../../../adapters/ahp/client/policy-engine.ts';
-import { type Credential, openLink, type Where } from '../../../adapters/ahp/client/transports.ts';
+import { type Credential, openLink, type HarnessLocation } from '../../../adapters/ahp/client/transports.ts';
 import { type AhpConfig, settingsOf, type UpstreamConfig } from '../../../adapters/ahp/config.ts';
 import { ahpDoor } from '../../../adapters/ahp/server/door.ts';
 import type { AhpEvent } from '../../../adapters/ahp/translate.ts';
@@ -55,7 +55,7 @@ async function openDoor(config: AhpConfig = {}) {
   return { t, url, logged };
 }
 
-async function connect(where: Where, credential?: Credential): Promise<Asking> {
+async function connect(where: HarnessLocation, credential?: Credential): Promise<Asking> {
   let count = 0;
   // A program has to be started first, on a machine that may have other things to do.
   const asking = createAsking(await openLink(where, credential, QUIET), () => `id-${++count}`, 60_000);

@@ -3,7 +3,7 @@
  * teller runs what the agent was let do, and the world is left as the story says.
  */
 import { settingsOf } from '../../../adapters/ahp/config.ts';
-import { type Caller, createHarness } from '../../../adapters/ahp/server/harness.ts';
+import { type HarnessCaller, createHarness } from '../../../adapters/ahp/server/harness.ts';
 import type { AskRecord } from '../../../src/model/asks.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
 import type { Row } from '../../../src/ports/index.ts';
@@ -24,7 +24,7 @@ const open: OpenWire = async ({ runtime, ana, workspace, personaId, tools, ids, 
     settle_ms: 0,
   });
   const harness = createHarness(runtime.bridge, settings, { log: logger, ids, clock });
-  const caller: Caller = { actor: { ...ana, door: 'ahp' }, gone: gone.signal };
+  const caller: HarnessCaller = { actor: { ...ana, door: 'ahp' }, gone: gone.signal };
   const talking = new Set<Promise<void>>();
 
   async function talk(frame: Json): Promise<void> {

@@ -1,7 +1,7 @@
 /** A real gateway with the AHP harness in it, and someone who speaks to it in as few words as possible. */
 import { onTestFinished } from 'vitest';
 import { type AhpConfig, settingsOf } from '../../../adapters/ahp/config.ts';
-import { type Caller, createHarness, type Harness, type MessageOutcome } from '../../../adapters/ahp/server/harness.ts';
+import { type HarnessCaller, createHarness, type Harness, type MessageOutcome } from '../../../adapters/ahp/server/harness.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { Logger } from '../../../src/ports/index.ts';
@@ -17,12 +17,12 @@ export interface Agent {
   readonly t: TestGateway;
   readonly harness: Harness;
   readonly workspace: string;
-  readonly caller: Caller;
-  send(message: unknown, caller?: Caller): Promise<MessageOutcome>;
+  readonly caller: HarnessCaller;
+  send(message: unknown, caller?: HarnessCaller): Promise<MessageOutcome>;
   /** The result of a request, or its error under `error`. */
-  request(method: string, params: unknown, caller?: Caller): Promise<Said>;
+  request(method: string, params: unknown, caller?: HarnessCaller): Promise<Said>;
   /** The decision to an event of agent `a` in session `s`. */
-  ask(type: string, payload: unknown, more?: JsonObject, caller?: Caller): Promise<Said>;
+  ask(type: string, payload: unknown, more?: JsonObject, caller?: HarnessCaller): Promise<Said>;
   tell(type: string, payload: unknown, more?: JsonObject): Promise<MessageOutcome>;
   /** The one supervised task, or the last of them. */
   task(): Promise<Said>;
@@ -59,7 +59,7 @@ export async function openAgent({ config = {}, actor = AGENT, ...options }: Agen
     ids: { next: (prefix) => `${prefix}_h${++count}` },
   });
   onTestFinished(() => harness.close());
-  const caller: Caller = { actor, gone: new AbortController().signal };
+  const caller: HarnessCaller = { actor, gone: new AbortController().signal };
   const send = (message: unknown, by = caller) => harness.receive(message, by);
   const request: Agent['request'] = async (method, params, by) => {
     const outcome = await send({ jsonrpc: '2.0', id: `r${++count}`, method, params }, by);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { type Row, table } from '../../../mappings/row.ts';
+import { type MappingRow, table } from '../../../mappings/row.ts';
 
 const LIGHTS = ['RED', 'GREEN'] as const;
 
@@ -49,7 +49,7 @@ describe('a table', () => {
 describe('a table that does not load', () => {
   const red = { wire: 'stop', core: 'RED', dir: '<->' } as const;
   const green = { wire: 'go', core: 'GREEN', dir: '<->' } as const;
-  const wrong: readonly [string, readonly Row<string, 'RED' | 'GREEN'>[], string][] = [
+  const wrong: readonly [string, readonly MappingRow<string, 'RED' | 'GREEN'>[], string][] = [
     ['a word has no way out', [red], 'GREEN has no way out: add a row that spells it'],
     [
       'a word is only understood',
@@ -88,7 +88,7 @@ test('whatever loads, every two-way row comes back as it went', () => {
     fc.property(words, (cores) => {
       const made = table(
         cores,
-        cores.map((core): Row<string, string> => ({ wire: `w-${core}`, core, dir: '<->' })),
+        cores.map((core): MappingRow<string, string> => ({ wire: `w-${core}`, core, dir: '<->' })),
       );
       for (const core of cores) expect(made.toCore(made.toWire(core))).toBe(core);
     }),

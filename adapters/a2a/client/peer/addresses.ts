@@ -5,13 +5,13 @@
 import { type AddressState, asFault, Fault } from '../../../../src/index.ts';
 import type { BackendDeps, PeerSettings } from '../config.ts';
 import { NotReached } from '../faults.ts';
-import { type Connection, connect } from './connect.ts';
+import { connect, type PeerConnection } from './connect.ts';
 
 export interface Address {
   readonly settings: PeerSettings;
-  connection(): Promise<Connection>;
+  connection(): Promise<PeerConnection>;
   /** Connects again: reads the card anew. */
-  reconnect(): Promise<Connection>;
+  reconnect(): Promise<PeerConnection>;
 }
 
 export interface Addresses {
@@ -21,7 +21,7 @@ export interface Addresses {
   reach(
     tried: ReadonlySet<Address>,
     how?: { readonly preferred?: number | undefined; readonly anew?: boolean },
-  ): Promise<readonly [Address, Connection]>;
+  ): Promise<readonly [Address, PeerConnection]>;
   /** Could not be reached: it is tried last for a while. */
   failed(address: Address, cause: Error): void;
   /** Which of them answered when they were last used; with `anew`, all are used now. */
@@ -99,8 +99,8 @@ export function createAddresses(all: readonly PeerSettings[], deps: BackendDeps)
 }
 
 function addressOf(settings: PeerSettings, deps: BackendDeps): Address {
-  let reached: Promise<Connection> | undefined;
-  function reconnect(): Promise<Connection> {
+  let reached: Promise<PeerConnection> | undefined;
+  function reconnect(): Promise<PeerConnection> {
     const trying = connect(settings, deps);
     reached = trying;
     trying.catch(() => {

@@ -22,7 +22,7 @@ import type { BackendDeps, PeerSettings } from '../config.ts';
 import { NotReached, unwrapped, wasNeverSent } from '../faults.ts';
 import { soundFetch } from '../read-answers.ts';
 
-export interface Connection {
+export interface PeerConnection {
   readonly client: Client;
   readonly card: AgentCard;
   /** `sha256:…` of the card as received. */
@@ -40,7 +40,7 @@ const LARGEST_CARD = 1024 * 1024;
 const COMPAT = { legacyCompat: { enabled: true } };
 type Interface = AgentCard['supportedInterfaces'][number];
 
-export async function connect(settings: PeerSettings, deps: BackendDeps): Promise<Connection> {
+export async function connect(settings: PeerSettings, deps: BackendDeps): Promise<PeerConnection> {
   const raw = await readCard(settings, deps).catch((cause) => {
     throw wasNeverSent(cause) ? new NotReached(settings, cause) : unwrapped(cause, settings);
   });

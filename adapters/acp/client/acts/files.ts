@@ -19,7 +19,7 @@ import { numberOf, textOf } from '../../shapes.ts';
 import type { UpdateReader } from '../read-updates.ts';
 import { sha256, shownPath } from './effects.ts';
 
-export interface FilesDeps {
+interface FilesDeps {
   readonly sink: Sink;
   readonly reader: Pick<UpdateReader, 'servedBy' | 'wrote'>;
   readonly taskId: string;

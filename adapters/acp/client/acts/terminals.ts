@@ -13,7 +13,7 @@ import type { UpdateReader } from '../read-updates.ts';
 import { createOutput, type Output } from './command-output.ts';
 import { sha256 } from './effects.ts';
 
-export interface TerminalsDeps {
+interface TerminalsDeps {
   readonly sink: Sink;
   readonly reader: Pick<UpdateReader, 'servedBy'>;
   readonly taskId: string;

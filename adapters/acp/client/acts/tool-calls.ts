@@ -13,13 +13,13 @@ import { effectOfCall, inputOf, merged, outputOf, type ReportedCall, targetOf, t
 import { type RecordedFact, updateFact } from '../facts.ts';
 import { effectsOf, sha256 } from './effects.ts';
 
-export interface Call {
+export interface AgentCall {
   /** Our id; the agent's own unless it used that before in this turn. */
   readonly id: string;
   readonly reported: ReportedCall;
 }
 
-interface Open extends Call {
+interface Open extends AgentCall {
   reported: ReportedCall;
   requested: boolean;
   asked: boolean;
@@ -30,10 +30,10 @@ interface Open extends Call {
   contradicted: boolean;
 }
 
-export interface Calls {
+interface Calls {
   reported(update: JsonObject): RecordedFact[];
-  asked(update: JsonObject): { readonly call: Call; readonly steps: RecordedFact[] };
-  denied(call: Call): void;
+  asked(update: JsonObject): { readonly call: AgentCall; readonly steps: RecordedFact[] };
+  denied(call: AgentCall): void;
   servedBy(hint: { path?: string; terminalId?: string }): { id: string; by: string } | undefined;
   wrote(path: string): void;
   /** Facts for calls that began and were never reported again. */

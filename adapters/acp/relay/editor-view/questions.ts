@@ -80,7 +80,7 @@ interface Dialog {
   bytes: Buffer | undefined;
 }
 
-export interface QuestionsDeps {
+interface QuestionsDeps {
   readonly bridge: Bridge;
   readonly person: Actor;
   readonly wires: Wires;

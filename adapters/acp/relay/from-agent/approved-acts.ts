@@ -6,7 +6,7 @@
 import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Actor, Answer, Effect, JsonObject } from '../../../../src/index.ts';
-import type { Call } from '../../client/acts/tool-calls.ts';
+import type { AgentCall } from '../../client/acts/tool-calls.ts';
 import { realPath } from '../../real-path.ts';
 import { shownCommands, shownContents, shownDirectory, shownPaths, showsContents } from '../../shown-act.ts';
 import { inputOf, type ReportedCall, toolNameOf } from '../../translate.ts';
@@ -20,7 +20,7 @@ export interface Approvals {
 }
 
 export interface Approved {
-  readonly call: Call;
+  readonly call: AgentCall;
   readonly reported: ReportedCall;
   readonly effect: Effect;
   readonly answer: Extract<Answer, { kind: 'approved' }>;
@@ -55,7 +55,7 @@ export interface Covered {
 export const SYSTEM_ACTOR: Actor = { id: 'system:acp', kind: 'system', scopes: ['*'], door: 'acp' };
 
 interface Frozen {
-  readonly call: Call;
+  readonly call: AgentCall;
   readonly by: Actor;
   covers(act: HeldOperation): boolean;
 }

@@ -23,10 +23,10 @@ import type { Turn, Turns } from '../from-editor/turns.ts';
 import { invalid, requireSound, sessionIn } from './act-params.ts';
 import { SYSTEM_ACTOR } from './approved-acts.ts';
 import type { ActExtension } from './extension.ts';
-import type { Held } from './held-acts.ts';
+import type { HeldActs } from './held-acts.ts';
 import type { Hitl } from './hitl.ts';
 import type { Late } from './late-updates.ts';
-import { isTerminalUse, type Terminals } from './terminals.ts';
+import { isTerminalUse, type RelayedTerminals } from './terminals.ts';
 
 /** Settles when the agent has its response; the signal fires when the agent has canceled the request. */
 type InTurn = (request: Request, turn: Turn, withdrawn: AbortSignal) => Promise<void>;
@@ -38,8 +38,8 @@ export interface FromAgentDeps {
   readonly prompts: Prompts;
   readonly turns: Turns;
   readonly questions: Questions;
-  readonly held: Held;
-  readonly terminals: Terminals;
+  readonly held: HeldActs;
+  readonly terminals: RelayedTerminals;
   readonly late: Late;
   readonly permission: InTurn;
   readonly elicit: InTurn;

@@ -30,7 +30,7 @@ export interface HeldDeps {
   readonly agent: () => string;
 }
 
-export interface Held {
+export interface HeldActs {
   file(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void>;
   /** Resolves when the file requests of this turn are answered, or the time for that is over. */
   settled(turn: Turn): Promise<void>;
@@ -56,7 +56,7 @@ export interface HeldAct {
   refused(reason: string): Buffer | undefined;
 }
 
-export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps): Held {
+export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps): HeldActs {
   /** The content of files when they last went through us. */
   const read = new WeakMap<Turn, Map<string, string>>();
   const remember = (turn: Turn, path: string, hash: string) => {

@@ -6,7 +6,7 @@
 
 import { STANDING_GRANT } from '../../../../mappings/acp.ts';
 import { type Answer, asFault, asText, type JsonObject, vendorEvent } from '../../../../src/index.ts';
-import type { Call } from '../../client/acts/tool-calls.ts';
+import type { AgentCall } from '../../client/acts/tool-calls.ts';
 import { passesErrorsOn, refusalOf, refusalText } from '../../refusals.ts';
 import { listOf, objectOf, textOf, within } from '../../shapes.ts';
 import {
@@ -116,7 +116,11 @@ export function createPermissions(deps: PermissionDeps) {
   };
 
   /** A rule allowed the act, but the agent offers only a lasting yes: that needs a person. */
-  async function chooseAmong(options: readonly WireOption[], call: Call, { request, turn, begun, withdrawn }: Asking) {
+  async function chooseAmong(
+    options: readonly WireOption[],
+    call: AgentCall,
+    { request, turn, begun, withdrawn }: Asking,
+  ) {
     const key = `${call.id}/option`;
     const expectation = questions.expect(turn, key, {
       shown: { request, line: request.line },
@@ -182,7 +186,7 @@ export function createPermissions(deps: PermissionDeps) {
 interface Asked {
   /** The question's id in the log. */
   readonly id: string;
-  readonly call: Call;
+  readonly call: AgentCall;
   /** The call as it was when it was asked about. */
   readonly reported: ReportedCall;
   /** A person chose an option that lasts. */

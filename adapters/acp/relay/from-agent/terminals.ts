@@ -16,9 +16,9 @@ import { refusedError } from '../frames/refusals.ts';
 import type { Turn } from '../from-editor/turns.ts';
 import { commandIn, invalid } from './act-params.ts';
 import type { Approvals } from './approved-acts.ts';
-import { failureOf, type Held } from './held-acts.ts';
+import { failureOf, type HeldActs } from './held-acts.ts';
 
-export interface Terminals {
+export interface RelayedTerminals {
   create(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void>;
   /** Output, wait, kill, release: settles when the agent has its response. Only for a terminal that was allowed here. */
   use(request: Request): Promise<void>;
@@ -26,9 +26,9 @@ export interface Terminals {
   ended(turn: Turn): Promise<unknown>;
 }
 
-export interface TerminalsDeps {
+interface TerminalsDeps {
   readonly wires: Wires;
-  readonly held: Held;
+  readonly held: HeldActs;
   readonly approvals: Approvals;
   readonly blocked: 'exit126' | 'error';
 }
@@ -46,7 +46,7 @@ const MAY_NOT_RUN = 126;
 /** An act that waits for an approval is not waited for. */
 const RECORD_MS = 1_000;
 
-export function createTerminals({ wires, held, approvals, blocked }: TerminalsDeps): Terminals {
+export function createTerminals({ wires, held, approvals, blocked }: TerminalsDeps): RelayedTerminals {
   const running = new Map<string, Running>();
   /** Acts of a turn whose end is not recorded. */
   const recording = new WeakMap<Turn, Set<Promise<void>>>();

@@ -11,7 +11,7 @@ import {
   type Logger,
   type Sink,
 } from '../../../../src/index.ts';
-import type { Call } from '../../client/acts/tool-calls.ts';
+import type { AgentCall } from '../../client/acts/tool-calls.ts';
 import type { RecordedFact } from '../../client/facts.ts';
 import { createUpdateReader, type UpdateReader, type UpdateReaderOptions } from '../../client/read-updates.ts';
 import { plainThought, THOUGHT, thoughtFact, wordsOf } from '../../server/render-thoughts.ts';
@@ -26,7 +26,7 @@ export interface TurnRecorder {
   /** Undefined when the update need not be in the log before it is forwarded. */
   reported(update: JsonObject): Promise<void> | undefined;
   /** The known state of a call that is now asked about. */
-  asked(toolCall: JsonObject): Call;
+  asked(toolCall: JsonObject): AgentCall;
   note(fact: Fact): Promise<void>;
   /** A file was written through us, which is firmer evidence than a report. */
   wrote(path: string, shown: string): void;

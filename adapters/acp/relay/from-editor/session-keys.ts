@@ -27,7 +27,7 @@ export interface SessionKey {
 export interface SessionKeys {
   workspace(cwd: string): Promise<string>;
   /** Creates a session without a wire id. Throws a fault when policy denies it, and waits where it leaves it to a person. */
-  create(cwd: string | undefined, about: JsonObject, waiting: Waiting): Promise<Omit<SessionKey, 'wireId'>>;
+  create(cwd: string | undefined, about: JsonObject, waiting: WaitingToOpen): Promise<Omit<SessionKey, 'wireId'>>;
   /** Binds the agent's session id to it. */
   bind(
     wireId: string,
@@ -37,7 +37,7 @@ export interface SessionKeys {
   /** By the id of our session. */
   ofSession(sessionId: string): SessionKey | undefined;
   /** The session bound earlier, in this process or another; otherwise created now. */
-  find(wireId: string, cwd?: string, about?: JsonObject, waiting?: Waiting): Promise<SessionKey>;
+  find(wireId: string, cwd?: string, about?: JsonObject, waiting?: WaitingToOpen): Promise<SessionKey>;
   /** The session bound earlier, if it can still be used. */
   earlier(wireId: string): Promise<SessionKey | undefined>;
   close(wireId: string): Promise<void>;
@@ -45,7 +45,7 @@ export interface SessionKeys {
 }
 
 /** A request that waits where a rule leaves it to a person whether its session may be opened. */
-export interface Waiting {
+export interface WaitingToOpen {
   /** Called with the id of the question. */
   asked(askId: string): void;
   /** Fires when the request is taken back. */
@@ -101,7 +101,11 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona, op
     return found;
   }
 
-  async function create(cwd = here, about: JsonObject = {}, waiting?: Waiting): Promise<Omit<SessionKey, 'wireId'>> {
+  async function create(
+    cwd = here,
+    about: JsonObject = {},
+    waiting?: WaitingToOpen,
+  ): Promise<Omit<SessionKey, 'wireId'>> {
     const workspaceId = await workspace(cwd);
     const metadata = { acp: { ...about, agent: name, cwd } };
     const body = { workspace_id: workspaceId, agent: name, ...(persona && { persona_id: persona }), metadata };
@@ -148,7 +152,7 @@ export function createSessionKeys({ bridge, person, name, cwd: here, persona, op
     return sessionKey;
   }
 
-  async function look(wireId: string, cwd: string, about: JsonObject, waiting?: Waiting): Promise<SessionKey> {
+  async function look(wireId: string, cwd: string, about: JsonObject, waiting?: WaitingToOpen): Promise<SessionKey> {
     const before = await earlier(wireId);
     if (before) return before;
     const { sessionKey, bound } = bind(wireId, await create(cwd, about, waiting));

@@ -16,7 +16,7 @@ import type { Wires } from '../frames/pending.ts';
 import { agentGoneError, failedRequest, refusedError } from '../frames/refusals.ts';
 import type { GatewayToolServer } from '../settings.ts';
 import type { RestoredSessions, Restores } from './restored-sessions.ts';
-import { learnModes, type SessionKey, type SessionKeys, type Waiting } from './session-keys.ts';
+import { learnModes, type SessionKey, type SessionKeys, type WaitingToOpen } from './session-keys.ts';
 import type { Turn, Turns } from './turns.ts';
 
 export interface Sessions {
@@ -95,7 +95,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
   }
 
   /** The question whether a session may be opened, as long as its request waits. */
-  function opening(request: Request): Waiting & { over(): void } {
+  function opening(request: Request): WaitingToOpen & { over(): void } {
     const back = new AbortController();
     const id = sameId(idOf(request));
     waiting.set(id, back);
@@ -139,7 +139,12 @@ export function createSessions(deps: SessionsDeps): Sessions {
   }
 
   /** The agent restores what it can; where it cannot, or no longer knows the session, the log does. */
-  async function again(request: Request, cwd: string | undefined, about: JsonObject, question: Waiting): Promise<void> {
+  async function again(
+    request: Request,
+    cwd: string | undefined,
+    about: JsonObject,
+    question: WaitingToOpen,
+  ): Promise<void> {
     const wireId = asText(paramsOf(request).sessionId);
     const known = await sessionKeys.earlier(wireId);
     const { load, resume } = restores();

@@ -3,8 +3,8 @@ import { eventRow } from '../../../../mappings/ahp.ts';
 import type { Actor, Bridge, Fact, JsonObject, ProposedAction } from '../../../../src/index.ts';
 import { type AhpEvent, attributesOf, contextOf } from '../../translate.ts';
 import { extOf, openingOf, traceOf } from '../event-members.ts';
-import type { Run, Runs } from '../supervised-tasks.ts';
-import type { ActQuestion, Answered, Authorizer, HoldTimeout } from './authorize.ts';
+import type { Runs, SupervisedRun } from '../supervised-tasks.ts';
+import type { ActQuestion, Authorizer, GateAnswer, HoldTimeout } from './authorize.ts';
 
 export interface Asker {
   readonly actor: Actor;
@@ -14,8 +14,12 @@ export interface Asker {
 }
 
 export interface GateQuestions {
-  askGate(event: AhpEvent, asker: Asker, question: Omit<ActQuestion, 'ext'>): Promise<Answered & { readonly run: Run }>;
-  report(run: Run, facts: readonly Fact[]): Promise<void>;
+  askGate(
+    event: AhpEvent,
+    asker: Asker,
+    question: Omit<ActQuestion, 'ext'>,
+  ): Promise<GateAnswer & { readonly run: SupervisedRun }>;
+  report(run: SupervisedRun, facts: readonly Fact[]): Promise<void>;
 }
 
 export function createGateQuestions(bridge: Bridge, runs: Runs, authorizer: Authorizer): GateQuestions {

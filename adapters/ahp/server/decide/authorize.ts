@@ -16,13 +16,13 @@ import {
   type ProposedAction,
   type Row,
 } from '../../../../src/index.ts';
-import type { Wait } from '../../timeout.ts';
+import type { TimedWait } from '../../timeout.ts';
 import { type GateDecision, toGateDecision } from '../../translate.ts';
-import type { ProposedCall, Run } from '../supervised-tasks.ts';
+import type { ProposedCall, SupervisedRun } from '../supervised-tasks.ts';
 
 export interface HoldTimeout {
   /** Over when the answer is due, or when the agent has disconnected. */
-  readonly until: Wait;
+  readonly until: TimedWait;
   /** Fires when the agent has disconnected. */
   readonly gone: AbortSignal;
   /** Whether to wait for people. */
@@ -39,7 +39,7 @@ export interface ActQuestion {
   readonly trace_id?: string;
 }
 
-export interface Answered {
+export interface GateAnswer {
   readonly gateDecision: GateDecision;
   readonly call_id: string | undefined;
   /** A person's answer, when a value was asked for. */
@@ -47,7 +47,7 @@ export interface Answered {
 }
 
 export interface Authorizer {
-  ask(actor: Actor, run: Run, question: ActQuestion, timeout: HoldTimeout): Promise<Answered>;
+  ask(actor: Actor, run: SupervisedRun, question: ActQuestion, timeout: HoldTimeout): Promise<GateAnswer>;
 }
 
 /** Policy gets a little less than the whole time, so that the timeout of an outside harness still has its configured meaning. */
@@ -58,7 +58,7 @@ export function createAuthorizer(bridge: Bridge, ids: Ids): Authorizer {
 
   function propose(
     actor: Actor,
-    run: Run,
+    run: SupervisedRun,
     { action, takesArguments, ext, trace_id }: ActQuestion,
     callId: string | undefined,
     { until, gone, hold }: HoldTimeout,
@@ -84,7 +84,7 @@ export function createAuthorizer(bridge: Bridge, ids: Ids): Authorizer {
   }
 
   /** After a restart the log may hold open questions, under the calls they were asked for. Read once. */
-  async function stillAsked(actor: Actor, run: Run): Promise<void> {
+  async function stillAsked(actor: Actor, run: SupervisedRun): Promise<void> {
     const where = { task_id: run.taskId };
     const { data } = await bridge.list<AskRecord & Row>(actor, { object: 'ask', where, newestFirst: true, limit: 200 });
     for (const { id, tool_call_id, used_at, state } of data) {
@@ -94,7 +94,7 @@ export function createAuthorizer(bridge: Bridge, ids: Ids): Authorizer {
     }
   }
 
-  async function lookUp(actor: Actor, run: Run): Promise<void> {
+  async function lookUp(actor: Actor, run: SupervisedRun): Promise<void> {
     run.asksKnown ||= stillAsked(actor, run);
     try {
       await run.asksKnown;
@@ -105,7 +105,12 @@ export function createAuthorizer(bridge: Bridge, ids: Ids): Authorizer {
     }
   }
 
-  async function ask(actor: Actor, run: Run, question: ActQuestion, timeout: HoldTimeout): Promise<Answered> {
+  async function ask(
+    actor: Actor,
+    run: SupervisedRun,
+    question: ActQuestion,
+    timeout: HoldTimeout,
+  ): Promise<GateAnswer> {
     const { fingerprint } = question;
     for (;;) {
       if (fingerprint && run.asksKnown !== true) await lookUp(actor, run);

@@ -15,7 +15,7 @@ import {
 } from '../../translate.ts';
 import { openingOf, says } from '../event-members.ts';
 import { notSeen } from '../open-calls.ts';
-import type { Run, Runs } from '../supervised-tasks.ts';
+import type { Runs, SupervisedRun } from '../supervised-tasks.ts';
 import { type Asker, type GateQuestions, toAction } from './ask-gate.ts';
 
 export interface CallsDeps {
@@ -25,7 +25,7 @@ export interface CallsDeps {
   readonly deps: Pick<Deps, 'log' | 'clock'>;
 }
 
-export interface Calls {
+interface Calls {
   preAction(event: AhpEvent, asker: Asker): Promise<JsonObject>;
   prePrompt(event: AhpEvent, asker: Asker): Promise<JsonObject>;
   /** The answer came after the agent had got a refusal. */
@@ -63,7 +63,7 @@ export function createCalls({ gate, runs, settings, deps }: CallsDeps): Calls {
   }
 
   /** Not awaited: calls that cannot be recorded now are closed with the task. */
-  function giveUp(run: Run, now: number): void {
+  function giveUp(run: SupervisedRun, now: number): void {
     const unseen = run.open.giveUp(now);
     if (unseen.length === 0) return;
     run.unseen += unseen.length;
@@ -73,7 +73,7 @@ export function createCalls({ gate, runs, settings, deps }: CallsDeps): Calls {
   }
 
   /** Allowed in the log but refused on the wire: the log must record what really happened. */
-  async function calledOff(run: Run, callId: string | undefined, tool: string): Promise<void> {
+  async function calledOff(run: SupervisedRun, callId: string | undefined, tool: string): Promise<void> {
     if (!callId) return;
     run.open.drop(callId);
     const payload = {

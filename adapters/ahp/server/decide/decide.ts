@@ -15,12 +15,12 @@ import type { Authorizer } from './authorize.ts';
 import { createCalls } from './calls.ts';
 import { createTypedEvents } from './typed-events.ts';
 
-export interface Decider {
+interface Decider {
   /** Always an answer of the event's family, and always within the time limit. */
   decide(event: AhpEvent, asker: Asker): Promise<JsonObject>;
 }
 
-export interface DeciderDeps {
+interface DeciderDeps {
   readonly bridge: Bridge;
   readonly runs: Runs;
   readonly authorizer: Authorizer;

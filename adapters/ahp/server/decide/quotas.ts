@@ -2,7 +2,7 @@
 import { limitNames } from '../../../../mappings/ahp.ts';
 import { type Bridge, type Json, type JsonObject, own } from '../../../../src/index.ts';
 import type { GateDecision } from '../../translate.ts';
-import type { Run } from '../supervised-tasks.ts';
+import type { SupervisedRun } from '../supervised-tasks.ts';
 
 /** A quota window that opens later than this is not waited for. */
 const LONGEST_MS = 60 * 60 * 1000;
@@ -10,7 +10,7 @@ const LONGEST_MS = 60 * 60 * 1000;
 /** Undefined when none of our quotas is exceeded. */
 export async function waitForQuota(
   bridge: Bridge,
-  run: Run,
+  run: SupervisedRun,
   limit: Json,
   now: string,
 ): Promise<GateDecision | undefined> {

@@ -13,7 +13,7 @@ import {
 import { additionsIn, factsIn } from '../../additions.ts';
 import { type AhpSettings, honouredBy } from '../../config.ts';
 import { type AhpEvent, asHonoured, fingerprint, type GateDecision, intentOf, toWireRefusal } from '../../translate.ts';
-import type { Run } from '../supervised-tasks.ts';
+import type { SupervisedRun } from '../supervised-tasks.ts';
 import { readPayload } from '../tolerant.ts';
 import { type Asker, type GateQuestions, toAction } from './ask-gate.ts';
 import { type RecallQuery, type Remembered, recall } from './memory.ts';
@@ -32,7 +32,7 @@ export type TypedEvents = Readonly<
 
 export function createTypedEvents({ bridge, gate, settings, deps }: TypedEventsDeps): TypedEvents {
   /** The memories that may be returned, each recorded before it is. */
-  async function remember(run: Run, query: string, wanted: RecallQuery): Promise<readonly Remembered[]> {
+  async function remember(run: SupervisedRun, query: string, wanted: RecallQuery): Promise<readonly Remembered[]> {
     const found = await recall(bridge, run.actor, run.sessionId, { ...wanted, query });
     await gate.report(
       run,

@@ -12,15 +12,15 @@ import {
 } from '../../../../src/index.ts';
 import type { AhpEvent } from '../../translate.ts';
 import { openingOf, says } from '../event-members.ts';
-import type { Run, Runs } from '../supervised-tasks.ts';
-import type { Endings } from './endings.ts';
+import type { Runs, SupervisedRun } from '../supervised-tasks.ts';
+import type { RunEndings } from './endings.ts';
 import { text } from './read-reports.ts';
 
 export interface ContractsDeps {
   readonly runs: Runs;
-  readonly endings: Endings;
+  readonly endings: RunEndings;
   readonly deps: Pick<Deps, 'ids'>;
-  report(run: Run, event: AhpEvent, facts: readonly Fact[]): Promise<void>;
+  report(run: SupervisedRun, event: AhpEvent, facts: readonly Fact[]): Promise<void>;
 }
 
 export interface Contracts {
@@ -55,7 +55,7 @@ export function createContracts({ runs, endings, deps, report }: ContractsDeps):
     return true;
   }
 
-  async function taskList(run: Run, event: AhpEvent): Promise<void> {
+  async function taskList(run: SupervisedRun, event: AhpEvent): Promise<void> {
     // Checked by the schema of its event.
     const { tasks } = event.payload as unknown as { tasks: readonly JsonObject[] };
     const entries = tasks.map(({ id, title, status, ...rest }) => {
@@ -72,7 +72,7 @@ export function createContracts({ runs, endings, deps, report }: ContractsDeps):
     await report(run, event, [{ event: 'vendor.tollbridge.plan', payload: { entries: entries as unknown as Json } }]);
   }
 
-  async function verification(run: Run, event: AhpEvent): Promise<void> {
+  async function verification(run: SupervisedRun, event: AhpEvent): Promise<void> {
     const {
       status,
       checks = [],

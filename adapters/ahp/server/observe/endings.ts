@@ -6,11 +6,11 @@ import type { Actor, Deps, End } from '../../../../src/index.ts';
 import type { AhpSettings } from '../../config.ts';
 import type { AhpEvent } from '../../translate.ts';
 import { notSeen, stoppedWithRun } from '../open-calls.ts';
-import type { Run, Runs } from '../supervised-tasks.ts';
+import type { Runs, SupervisedRun } from '../supervised-tasks.ts';
 
-export interface Endings {
-  endLater(run: Run, end: End): Promise<void>;
-  finish(run: Run, end: End): Promise<void>;
+export interface RunEndings {
+  endLater(run: SupervisedRun, end: End): Promise<void>;
+  finish(run: SupervisedRun, end: End): Promise<void>;
   sessionEnd(actor: Actor, event: AhpEvent): Promise<void>;
 }
 
@@ -19,7 +19,7 @@ export const LEFT: End = {
   failure: { code: 'agent_left', message: 'the agent went away without saying how it ended' },
 };
 
-export function createEndings(runs: Runs, settings: AhpSettings, deps: Pick<Deps, 'log'>): Endings {
+export function createEndings(runs: Runs, settings: AhpSettings, deps: Pick<Deps, 'log'>): RunEndings {
   /** Called whenever a run has reported its end, or has ended. */
   const watchers = new Set<() => void>();
   const tell = () => {
@@ -27,7 +27,7 @@ export function createEndings(runs: Runs, settings: AhpSettings, deps: Pick<Deps
   };
 
   /** Checks are reported after the end, and the end seals the receipt. So the end waits a moment for them. */
-  async function endLater(run: Run, end: End): Promise<void> {
+  async function endLater(run: SupervisedRun, end: End): Promise<void> {
     if (run.ending) return;
     if (settings.settleMs === 0 || run.verification) return await finish(run, end);
     const timer = setTimeout(() => {
@@ -39,7 +39,7 @@ export function createEndings(runs: Runs, settings: AhpSettings, deps: Pick<Deps
     tell();
   }
 
-  async function finish(run: Run, end: End): Promise<void> {
+  async function finish(run: SupervisedRun, end: End): Promise<void> {
     const unreported = run.open.all();
     const uncounted = run.unseen > 0 ? [`the outcome of ${run.unseen} calls before those`] : [];
     const verification = run.verification && { verification: run.verification };
@@ -61,7 +61,7 @@ export function createEndings(runs: Runs, settings: AhpSettings, deps: Pick<Deps
   }
 
   /** Resolves when each of these runs has reported its end or has ended, and at the latest after `settleMs`. */
-  function allReported(open: () => readonly Run[]): Promise<void> {
+  function allReported(open: () => readonly SupervisedRun[]): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
@@ -103,7 +103,7 @@ export function createEndings(runs: Runs, settings: AhpSettings, deps: Pick<Deps
   return { endLater, finish, sessionEnd };
 }
 
-function endOf({ failure }: Run): End {
+function endOf({ failure }: SupervisedRun): End {
   return failure === undefined
     ? { state: 'COMPLETED' }
     : { state: 'FAILED', failure: { code: 'agent_failed', message: failure } };

@@ -15,7 +15,7 @@ import {
 import type { AhpSettings } from '../../config.ts';
 import { type AhpEvent, readCall, viaOf } from '../../translate.ts';
 import { extOf, openingOf, says } from '../event-members.ts';
-import { PROTOCOL_NAME, type Run, type Runs } from '../supervised-tasks.ts';
+import { PROTOCOL_NAME, type Runs, type SupervisedRun } from '../supervised-tasks.ts';
 import { createContracts } from './contracts.ts';
 import { createEndings, LEFT } from './endings.ts';
 import { callEnded, ended, isSameResponse, members, text, usageOf } from './read-reports.ts';
@@ -23,7 +23,7 @@ import { callEnded, ended, isSameResponse, members, text, usageOf } from './read
 export interface Observer {
   take(event: AhpEvent, actor: Actor, framework?: string): Promise<void>;
   /** Ends those of these runs that have not reported their end: their agent has disconnected. */
-  left(runs: readonly Run[]): Promise<void>;
+  left(runs: readonly SupervisedRun[]): Promise<void>;
   /** The same for runs that were silent since then; sessions without an agent are closed. */
   away(since: number): Promise<void>;
   /** Ends runs that reported their end and were only waiting for check results. */
@@ -47,7 +47,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
   const endings = createEndings(runs, settings, deps);
   const contracts = createContracts({ runs, endings, deps, report });
 
-  async function report(run: Run, event: AhpEvent, facts: readonly Fact[]): Promise<void> {
+  async function report(run: SupervisedRun, event: AhpEvent, facts: readonly Fact[]): Promise<void> {
     if (facts.length === 0) return;
     const ext = extOf(event);
     const withExt = facts.map((fact, index) => (index === 0 ? { ...fact, ext } : fact));
@@ -55,7 +55,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
     await bridge.submit({ kind: 'task.report', actor: run.actor, body });
   }
 
-  const handlers: Partial<Record<AhpEvent['event_type'], (run: Run, event: AhpEvent) => Promise<void>>> = {
+  const handlers: Partial<Record<AhpEvent['event_type'], (run: SupervisedRun, event: AhpEvent) => Promise<void>>> = {
     async session_start(run, { payload }) {
       const { model_provider: provider, model_name: model } = members(payload);
       if (typeof provider === 'string' && typeof model === 'string') run.model = { provider, model };
@@ -102,7 +102,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
     },
   };
 
-  async function response(run: Run, event: AhpEvent, payload: JsonObject): Promise<void> {
+  async function response(run: SupervisedRun, event: AhpEvent, payload: JsonObject): Promise<void> {
     const said = text(payload.response_text) ?? text(payload.response) ?? text(payload.text) ?? text(payload.content);
     run.spans = Math.max(run.spans, 1);
     const call_id = `${run.taskId}.llm${run.spans}`;
@@ -128,7 +128,7 @@ export function createObserver({ bridge, runs, settings, deps }: ObserverDeps): 
   }
 
   /** Reports about a run whose receipt is sealed: the end of a call is recorded beside it, under that call. */
-  async function afterwards(run: Run, actor: Actor, event: AhpEvent): Promise<void> {
+  async function afterwards(run: SupervisedRun, actor: Actor, event: AhpEvent): Promise<void> {
     const isCall = event.event_type === 'post_action' && typeof members(event.payload).response_text !== 'string';
     if (!isCall) return await ignored(actor, event);
     const facts = callEnded(run, event, deps);

@@ -2,10 +2,10 @@
 import { asText, type Deps, type Fact, isObject, type Json, type JsonObject } from '../../../../src/index.ts';
 import { type AhpEvent, fingerprint, readCall } from '../../translate.ts';
 import type { OpenCall, OpenCalls } from '../open-calls.ts';
-import type { AgentReport, Run } from '../supervised-tasks.ts';
+import type { AgentReport, SupervisedRun } from '../supervised-tasks.ts';
 
 /** A result, paired with its call; without one it is only observed. */
-export function callEnded(run: Run, { payload, timestamp }: AhpEvent, { ids }: Pick<Deps, 'ids'>): Fact[] {
+export function callEnded(run: SupervisedRun, { payload, timestamp }: AhpEvent, { ids }: Pick<Deps, 'ids'>): Fact[] {
   const { tool, arguments: args, argumentsKey } = readCall(payload);
   const result = resultOf(members(payload));
   const report = fingerprint(asText(timestamp), payload as Json);
@@ -80,7 +80,7 @@ function resultOf(payload: JsonObject): Result {
   return { status: 'error', output: output as Json, error };
 }
 
-export function usageOf(payload: JsonObject, { model }: Run, call_id: string): JsonObject | undefined {
+export function usageOf(payload: JsonObject, { model }: SupervisedRun, call_id: string): JsonObject | undefined {
   if (!isObject(payload.usage)) return undefined;
   const { usage } = payload as { usage: JsonObject };
   const input = amount(usage.input_tokens ?? usage.prompt_tokens);

@@ -1,6 +1,6 @@
 /** Artifacts: registered by reference, uploaded, and read whole or in part. */
 import type { Artifact, Row } from '../../../../src/index.ts';
-import type { Wire } from '../../revisions/schemas.ts';
+import type { WireShape } from '../../revisions/schemas.ts';
 import type { Call, Reply, RouteContext, Routes } from '../call.ts';
 import { listPage, whereOf } from '../pages.ts';
 
@@ -17,17 +17,17 @@ export function artifactRoutes({ bridge }: RouteContext): Pick<Routes, Ids> {
       return { body: await listPage(bridge, call, { object: 'artifact', where }) };
     },
     registerArtifact: async ({ actor, once, body }) => {
-      const wanted = body as Wire<'RegisterArtifactRequest'>;
+      const wanted = body as WireShape<'RegisterArtifactRequest'>;
       const { resource } = await bridge.submit({ kind: 'artifact.register', actor, ...once, body: wanted });
       return { status: 201, body: resource };
     },
     getArtifact: async ({ actor, params }) => ({ body: await bridge.view(actor, 'artifact', params.artifact_id!) }),
     linkArtifact: async ({ actor, once, params, body }) => {
-      const wanted = { ...(body as Wire<'LinkArtifactRequest'>), artifact_id: params.artifact_id! };
+      const wanted = { ...(body as WireShape<'LinkArtifactRequest'>), artifact_id: params.artifact_id! };
       return { body: (await bridge.submit({ kind: 'artifact.link', actor, ...once, body: wanted })).resource };
     },
     redactArtifact: async ({ actor, once, params, body }) => {
-      const wanted = { ...(body as Wire<'RedactArtifactRequest'>), artifact_id: params.artifact_id! };
+      const wanted = { ...(body as WireShape<'RedactArtifactRequest'>), artifact_id: params.artifact_id! };
       return { body: (await bridge.submit({ kind: 'artifact.redact', actor, ...once, body: wanted })).resource };
     },
     downloadArtifactContent: async (call) => download(call),

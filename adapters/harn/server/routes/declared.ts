@@ -1,6 +1,6 @@
 /** Declared resources (as opposed to those that events create): all are created, read and updated in the same way. */
 import type { CommandBody, DeclaredKind, JsonObject, Row } from '../../../../src/index.ts';
-import type { Wire } from '../../revisions/schemas.ts';
+import type { WireShape } from '../../revisions/schemas.ts';
 import { withoutSecretNames } from '../../translate.ts';
 import type { Call, Reply, Route, RouteContext, Routes } from '../call.ts';
 import { listPage, whereOf } from '../pages.ts';
@@ -86,7 +86,7 @@ export function declaredRoutes({ bridge }: RouteContext): Pick<Routes, Extract<k
       return { body: await listPage(bridge, call, { object: 'vault', where }, withoutSecretNames) };
     },
     createVault: (call) =>
-      create('vault', call, withoutSecretNames(call.body as Wire<'CreateVaultRequest'>) as JsonObject),
+      create('vault', call, withoutSecretNames(call.body as WireShape<'CreateVaultRequest'>) as JsonObject),
     getVault: async ({ actor, params }) => ({
       body: withoutSecretNames(await bridge.view<Row>(actor, 'vault', params.vault_id!)),
     }),

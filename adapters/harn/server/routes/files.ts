@@ -11,7 +11,7 @@ import {
   type Row,
   type Workspace,
 } from '../../../../src/index.ts';
-import type { Wire } from '../../revisions/schemas.ts';
+import type { WireShape } from '../../revisions/schemas.ts';
 import type { Call, RouteContext, Routes } from '../call.ts';
 import { FILE_SERVER, localRoot, READ_FILE, WRITE_FILE } from '../workspace-files.ts';
 
@@ -95,7 +95,7 @@ export function fileRoutes({
       return { body };
     },
     writeWorkspaceFile: async (call) => {
-      const { content, path: named } = call.body as Wire<'WriteWorkspaceFileRequest'>;
+      const { content, path: named } = call.body as WireShape<'WriteWorkspaceFileRequest'>;
       const path = tidy(named ?? call.query.path);
       if (!path) throw new Fault('invalid_request', 'which file?', { param: 'path' });
       const { bytes } = await through(call, WRITE_FILE, path, { content });

@@ -1,7 +1,7 @@
 /** Questions to people, and their answers. The first answer counts, at whichever door it is given. */
 import type { AskRecord, Row } from '../../../../src/index.ts';
 import { classOf } from '../../revisions/permission-words.ts';
-import type { Wire } from '../../revisions/schemas.ts';
+import type { WireShape } from '../../revisions/schemas.ts';
 import type { NewerWire } from '../../revisions/schemas-2026-10-11.ts';
 import { toCoreAnswer, toCoreAskStates, toWirePermission } from '../../translate.ts';
 import type { Call, RouteContext, Routes } from '../call.ts';
@@ -39,7 +39,7 @@ export function permissionRoutes(context: RouteContext): Pick<Routes, Ids> {
     },
     respondPermissionRequest: async (call) => {
       const { actor, once, params, body } = call;
-      const answer = toCoreAnswer(params.request_id!, body as Wire<'PermissionResponseRequest'>);
+      const answer = toCoreAnswer(params.request_id!, body as WireShape<'PermissionResponseRequest'>);
       const rule = await remembered(call, answer.approved);
       const { resource } = await bridge.submit({ kind: 'ask.answer', actor, ...once, body: answer });
       // One answer makes one rule: repeating the answer finds both.

@@ -11,7 +11,7 @@ import {
   type ReceiptResource,
   type Row,
 } from '../../../../src/index.ts';
-import type { Wire } from '../../revisions/schemas.ts';
+import type { WireShape } from '../../revisions/schemas.ts';
 import type { Call, Reply, RouteContext, Routes } from '../call.ts';
 import { requireScope } from '../exchange.ts';
 import { listPage, whereOf } from '../pages.ts';
@@ -53,7 +53,7 @@ export function receiptRoutes({ bridge, deps }: RouteContext): Pick<Routes, Ids>
     },
     getReceiptBatch: async (call) => ({ body: await batch(call) }),
     verifyReceipt: async ({ actor, params, body, once }) => {
-      const { trust_anchor, at_time } = body as Wire<'VerifyReceiptRequest'>;
+      const { trust_anchor, at_time } = body as WireShape<'VerifyReceiptRequest'>;
       const { details } = await bridge.submit({
         kind: 'receipt.verify',
         actor,
@@ -70,7 +70,7 @@ export function receiptRoutes({ bridge, deps }: RouteContext): Pick<Routes, Ids>
     getReceiptKeys: async () => ({ body: deps.jwks(), headers: { 'cache-control': 'public, max-age=300' } }),
   };
 
-  async function batch({ actor, params }: Call): Promise<Wire<'ReceiptBatch'>> {
+  async function batch({ actor, params }: Call): Promise<WireShape<'ReceiptBatch'>> {
     const id = params.batch_id!;
     const [, workspace_id, number] = /^(.+)\.(\d{1,9})$/.exec(id) ?? [];
     const absent = new Fault('not_found', `no receipt_batch ${id}`);

@@ -1,7 +1,7 @@
 /** Conversations: opened, written to, forked, cut back, closed. */
 
 import { type CommandBody, everyRow, Fault, isReplay, isTerminal, type Row, type Task } from '../../../../src/index.ts';
-import type { Wire } from '../../revisions/schemas.ts';
+import type { WireShape } from '../../revisions/schemas.ts';
 import type { NewerWire } from '../../revisions/schemas-2026-10-11.ts';
 import { toWireList, toWireSession } from '../../translate.ts';
 import type { Call, RouteContext, Routes } from '../call.ts';
@@ -63,13 +63,13 @@ export function sessionRoutes(context: RouteContext): Pick<Routes, Extract<keyof
       return { body: toWireSession(resource) };
     },
     forkSession: async ({ actor, once, params, body }) => {
-      const wanted = { ...(body as Wire<'ForkSessionRequest'>), session_id: params.session_id! };
+      const wanted = { ...(body as WireShape<'ForkSessionRequest'>), session_id: params.session_id! };
       const { resource } = await bridge.submit({ kind: 'session.fork', actor, ...once, body: wanted });
       return { status: 201, body: toWireSession(resource) };
     },
     truncateSession: async ({ actor, once, params, body }) => {
       const session_id = params.session_id!;
-      const wanted = { ...(body as Wire<'TruncateSessionRequest'>), session_id };
+      const wanted = { ...(body as WireShape<'TruncateSessionRequest'>), session_id };
       const { resource, details } = await bridge.submit({ kind: 'session.truncate', actor, ...once, body: wanted });
       const counts = details;
       return { body: { object: 'session.truncate_result', session_id, ...counts, session: toWireSession(resource) } };
@@ -78,32 +78,32 @@ export function sessionRoutes(context: RouteContext): Pick<Routes, Extract<keyof
 
     listSessionMessages: (call) => inside(call, 'message'),
     appendSessionMessage: async ({ actor, once, params, body }) => {
-      const wanted = { ...(body as Wire<'AppendMessageRequest'>), session_id: params.session_id! };
+      const wanted = { ...(body as WireShape<'AppendMessageRequest'>), session_id: params.session_id! };
       const { resource } = await bridge.submit({ kind: 'message.append', actor, ...once, body: wanted });
       return { status: 201, body: resource };
     },
     listSessionTasks: (call) => inside(call, 'task', stateOf(call)),
     submitSessionTask: (call) =>
-      submitTask(context, call, call.params.session_id!, call.body as Wire<'SubmitSessionTaskRequest'>),
+      submitTask(context, call, call.params.session_id!, call.body as WireShape<'SubmitSessionTaskRequest'>),
     listSessionBranches: (call) => inside(call, 'branch'),
     createSessionBranch: async ({ actor, once, params, body }) => {
-      const wanted = { ...(body as Wire<'CreateBranchRequest'>), session_id: params.session_id! };
+      const wanted = { ...(body as WireShape<'CreateBranchRequest'>), session_id: params.session_id! };
       const { resource } = await bridge.submit({ kind: 'branch.create', actor, ...once, body: wanted });
       return { status: 201, body: resource };
     },
     updateBranch: async ({ actor, once, params, body }) => {
-      const wanted = { ...(body as Wire<'UpdateBranchRequest'>), branch_id: params.branch_id! };
+      const wanted = { ...(body as WireShape<'UpdateBranchRequest'>), branch_id: params.branch_id! };
       return { body: (await bridge.submit({ kind: 'branch.update', actor, ...once, body: wanted })).resource };
     },
     mergeBranch: ({ actor, once, params, body }) => {
-      const { merged_into, metadata } = body as Wire<'MergeBranchRequest'>;
+      const { merged_into, metadata } = body as WireShape<'MergeBranchRequest'>;
       return endBranch(
         { actor, once },
         { branch_id: params.branch_id!, as: 'merged', ...withoutUndefined({ merged_into, metadata }) },
       );
     },
     abandonBranch: ({ actor, once, params, body }) => {
-      const { metadata } = body as Wire<'AbandonBranchRequest'>;
+      const { metadata } = body as WireShape<'AbandonBranchRequest'>;
       return endBranch(
         { actor, once },
         { branch_id: params.branch_id!, as: 'abandoned', ...withoutUndefined({ metadata }) },
@@ -146,7 +146,7 @@ export function stateOf({ query }: Pick<Call, 'query'>): { state?: string } {
 async function replaySession({ bridge }: RouteContext, call: Call) {
   const { actor, once, params, body } = call;
   const session_id = params.session_id!;
-  const { override, metadata, ...request } = body as Wire<'ReplaySessionRequest'>;
+  const { override, metadata, ...request } = body as WireShape<'ReplaySessionRequest'>;
   await bridge.view(actor, 'session', session_id);
   const sources: (Task & Row)[] = [];
   const query = { object: 'task', where: { session_id } };

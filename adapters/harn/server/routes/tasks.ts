@@ -1,6 +1,6 @@
 /** Tasks: submitted, read, messaged, canceled, replayed. */
 import { type Actor, type Bridge, type CommandBody, Fault, type Row, type Task } from '../../../../src/index.ts';
-import type { Wire } from '../../revisions/schemas.ts';
+import type { WireShape } from '../../revisions/schemas.ts';
 import type { Call, Reply, RouteContext, Routes } from '../call.ts';
 import { requireScope } from '../exchange.ts';
 import { listPage, whereOf } from '../pages.ts';
@@ -16,23 +16,23 @@ export function taskRoutes(context: RouteContext): Pick<Routes, Ids> {
       return { body: await listPage(bridge, call, { object: 'task', where }) };
     },
     submitTask: (call) => {
-      const { session_id, ...body } = call.body as Wire<'SubmitTaskRequest'>;
+      const { session_id, ...body } = call.body as WireShape<'SubmitTaskRequest'>;
       return submitTask(context, call, session_id, body);
     },
     getTask: async ({ actor, params }) => ({ body: await bridge.view(actor, 'task', params.task_id!) }),
     cancelTask: async ({ actor, once, params, body }) => {
-      const wanted = { ...(body as Wire<'CancelTaskRequest'>), task_id: params.task_id! };
+      const wanted = { ...(body as WireShape<'CancelTaskRequest'>), task_id: params.task_id! };
       const { resource } = await bridge.submit({ kind: 'task.cancel', actor, ...once, body: wanted });
       return { body: resource };
     },
     replayTask: async ({ actor, once, params, body }) => {
-      const wanted = { ...(body as Wire<'ReplayTaskRequest'>), task_id: params.task_id! };
+      const wanted = { ...(body as WireShape<'ReplayTaskRequest'>), task_id: params.task_id! };
       const { resource } = await bridge.submit({ kind: 'task.replay', actor, ...once, body: wanted });
       return { status: 202, body: resource };
     },
     appendTaskMessage: async (call) => {
       const { actor, once, params, body } = call;
-      const { kind, message } = body as Wire<'AppendTaskMessageRequest'>;
+      const { kind, message } = body as WireShape<'AppendTaskMessageRequest'>;
       const wanted = { kind: await meantBy(context, call, kind), message, task_id: params.task_id! };
       const { resource } = await bridge.submit({ kind: 'task.message', actor, ...once, body: wanted });
       return { status: 201, body: resource };
@@ -58,7 +58,7 @@ export async function submitTask(
   { bridge }: RouteContext,
   { revision, actor, once }: Call,
   session_id: string,
-  request: Wire<'SubmitSessionTaskRequest'>,
+  request: WireShape<'SubmitSessionTaskRequest'>,
 ): Promise<Reply> {
   const { input, persona_id, branch_id, parent_task_id, agent, metadata } = request;
   // This door has no operation to report the work of a task without an agent.

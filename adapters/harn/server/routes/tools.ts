@@ -1,6 +1,6 @@
 /** The tools mounted behind the gateway that the caller may use. */
 import { Fault, type Skill } from '../../../../src/index.ts';
-import type { Wire } from '../../revisions/schemas.ts';
+import type { WireShape } from '../../revisions/schemas.ts';
 import { toCoreCursor, toWireList } from '../../translate.ts';
 import type { RouteContext, Routes } from '../call.ts';
 import { limitOf } from '../pages.ts';
@@ -23,7 +23,7 @@ export function toolRoutes({ bridge }: RouteContext): Pick<Routes, 'listTools' |
 }
 
 /** Tool names may contain any character; an id may not, and has to distinguish servers. */
-function toWireTool(skill: Skill): Wire<'Tool'> & { server: string | null } {
+function toWireTool(skill: Skill): WireShape<'Tool'> & { server: string | null } {
   const id = `${skill.source ?? ''}.${skill.name}`.replace(/[^A-Za-z0-9_.-]/g, '-').slice(0, 200);
   return {
     id,

@@ -46,7 +46,7 @@ const OfferFrame = Frame({
   ),
 });
 
-export type Incoming =
+export type IncomingFrame =
   | { readonly type: 'ping'; readonly t: unknown }
   | { readonly type: 'nothing' }
   | { readonly type: 'resume'; readonly cursor: string }
@@ -78,7 +78,7 @@ export function readFrame(text: string): JsonObject {
 export function toIncoming(
   frame: JsonObject,
   here: { readonly session_id?: string; readonly task_id?: string },
-): Incoming {
+): IncomingFrame {
   const { type } = frame;
   const judged = judge(frame);
   switch (type) {

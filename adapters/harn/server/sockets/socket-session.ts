@@ -20,7 +20,7 @@ import { toWireEvent, toWireFault, toWirePermission } from '../../translate.ts';
 import type { RouteContext } from '../call.ts';
 import { holds, requireScope } from '../exchange.ts';
 import type { Perform } from './socket.ts';
-import { type Incoming, idOf, readFrame, toIncoming } from './socket-frames.ts';
+import { type IncomingFrame, idOf, readFrame, toIncoming } from './socket-frames.ts';
 import { type Host, type ToolRegistration, toCoreResult } from './socket-tools.ts';
 
 export interface ConversationDeps {
@@ -158,7 +158,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
   };
   let registration: ToolRegistration | undefined;
 
-  function register({ id, tools }: Extract<Incoming, { type: 'offer' }>): void {
+  function register({ id, tools }: Extract<IncomingFrame, { type: 'offer' }>): void {
     requireScope(actor, 'tasks:write');
     if (!deps.session) throw new Fault('invalid_request', 'tools are offered on the socket of a session or a task');
     registration ??= context.hosts.register(host);
@@ -167,7 +167,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
   }
 
   /** True when the response answers a tool call that was sent to this host. */
-  function ran({ id, params, body }: Extract<Incoming, { type: 'command' }>): boolean {
+  function ran({ id, params, body }: Extract<IncomingFrame, { type: 'command' }>): boolean {
     const requestId = params.request_id ?? '';
     const said = context.hosts.knows(host, requestId) && context.hosts.answer(host, requestId, toCoreResult(body));
     if (said === 'late') throw new Fault('conflict', `request ${requestId} is no longer open`);
@@ -176,7 +176,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
     return true;
   }
 
-  async function obey(command: Extract<Incoming, { type: 'command' }>): Promise<void> {
+  async function obey(command: Extract<IncomingFrame, { type: 'command' }>): Promise<void> {
     try {
       if (command.operation === 'respondPermissionRequest' && ran(command)) return;
       const { status, body } = await perform(command.operation, { ...command, revision: deps.revision, actor });
@@ -186,7 +186,7 @@ export function converse(deps: ConversationDeps): { message(text: string): void 
     }
   }
 
-  function take(incoming: Incoming): void {
+  function take(incoming: IncomingFrame): void {
     switch (incoming.type) {
       case 'ping':
         say({ type: 'pong', t: incoming.t });

@@ -4,7 +4,7 @@
  */
 import { type Actor, type Deps, Fault, type HttpHost } from '../../../../src/index.ts';
 import {
-  type Caller,
+  type CredentialOwner,
   callerName,
   callerOf,
   callerToken,
@@ -43,7 +43,11 @@ export interface CallerSource {
 }
 
 /** The vault entry for the tokens of one caller. */
-export function callerKeptAs(server: string, config: NonNullable<UpstreamConfig['sign_in']>, caller: Caller): string {
+export function callerKeptAs(
+  server: string,
+  config: NonNullable<UpstreamConfig['sign_in']>,
+  caller: CredentialOwner,
+): string {
   return `${keptAs(server, config)}.${callerName(caller)}`;
 }
 
@@ -114,7 +118,7 @@ function signingIn(
   config: NonNullable<UpstreamConfig['sign_in']>,
   deps: CallerAuthDeps,
 ): CallerSource {
-  const keepingOf = (caller: Caller) => keepingIn(callerKeptAs(name, config, caller), deps);
+  const keepingOf = (caller: CredentialOwner) => keepingIn(callerKeptAs(name, config, caller), deps);
   const common = keepingIn(keptAs(name, config), deps);
   const links = createSignInLinks({
     http: deps.http,

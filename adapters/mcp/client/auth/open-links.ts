@@ -4,14 +4,14 @@
  * names nobody. Without a vault that can be written they are in memory.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import type { Caller } from '../../../../src/transport/outbound/caller-credentials.ts';
-import type { Begun, KeptSignIn } from './sign-in.ts';
+import type { CredentialOwner } from '../../../../src/transport/outbound/caller-credentials.ts';
+import type { BegunSignIn, KeptSignIn } from './sign-in.ts';
 import type { SignInRefusal } from './sign-in-links.ts';
 
 /** One link of one caller. All of it is secret. */
 export interface Pending {
   readonly id: string;
-  readonly caller: Caller;
+  readonly caller: CredentialOwner;
   /** In milliseconds, by the clock of the machine. */
   readonly expires: number;
   readonly why?: SignInRefusal;
@@ -22,7 +22,7 @@ export interface Pending {
   readonly came?: { readonly code: string; readonly kept: KeptSignIn };
 }
 
-export interface BegunInBrowser extends Begun {
+export interface BegunInBrowser extends BegunSignIn {
   /** The secret in the cookie of the browser. */
   readonly browser_secret: string;
   /** Where the authorization server was told to send the browser. */
@@ -41,15 +41,15 @@ export interface LinkEntry {
 
 export interface OpenLinks {
   /** A new id for a link of this caller. */
-  newId(caller: Caller): string;
+  newId(caller: CredentialOwner): string;
   /** A new state for a sign-in by this link. */
   newState(id: string): string;
   /** The links of a caller that are not too old. */
-  of(caller: Caller): Promise<readonly Pending[]>;
+  of(caller: CredentialOwner): Promise<readonly Pending[]>;
   /** The links of the caller to whom a link or a state belongs. */
   near(idOrState: string): Promise<readonly Pending[]>;
   /** Changes the links of one caller under its lock, and returns what `work` returns beside them. */
-  change<T>(of: Caller | string, work: (links: readonly Pending[]) => Changed<T>): Promise<T>;
+  change<T>(of: CredentialOwner | string, work: (links: readonly Pending[]) => Changed<T>): Promise<T>;
 }
 
 export interface Changed<T> {
@@ -67,7 +67,8 @@ export function createOpenLinks(
   mark: () => string,
 ): OpenLinks {
   const live = (links: readonly Pending[]) => links.filter(({ expires }) => expires > now());
-  const refer = (of: Caller | string) => (typeof of === 'string' ? of.slice(0, REFERENCE_LENGTH) : referenceOf(of));
+  const refer = (of: CredentialOwner | string) =>
+    typeof of === 'string' ? of.slice(0, REFERENCE_LENGTH) : referenceOf(of);
 
   return {
     newId: (caller) => `${referenceOf(caller)}${randomBytes(18).toString('base64url')}${mark()}`,
@@ -91,7 +92,7 @@ export function createOpenLinks(
 }
 
 /** Two callers never share one. */
-function referenceOf({ id, tenant_id }: Caller): string {
+function referenceOf({ id, tenant_id }: CredentialOwner): string {
   const digest = createHash('sha256').update(JSON.stringify([tenant_id ?? null, id]));
   return digest.digest('base64url').slice(0, REFERENCE_LENGTH);
 }

@@ -10,7 +10,7 @@ import { randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { asFault, type Clock, Fault, type HttpHost, type Logger } from '../../../../src/index.ts';
 import { isLoopback } from '../../../../src/transport/http/origin.ts';
-import type { Caller } from '../../../../src/transport/outbound/caller-credentials.ts';
+import type { CredentialOwner } from '../../../../src/transport/outbound/caller-credentials.ts';
 import { type BegunInBrowser, createOpenLinks, type LinkEntry, type Pending } from './open-links.ts';
 import { probe } from './probe.ts';
 import type { Keeping, KeptSignIn, SignIn } from './sign-in.ts';
@@ -18,9 +18,9 @@ import { markup, sendPage } from './sign-in-page.ts';
 
 export interface SignInLinks {
   /** The link for this caller. Undefined where no browser can reach the gateway. */
-  link(caller: Caller, why?: SignInRefusal): Promise<string | undefined>;
+  link(caller: CredentialOwner, why?: SignInRefusal): Promise<string | undefined>;
   /** The caller has the code: the tokens are now its own. Throws for a wrong code. */
-  finish(caller: Caller, code: string): Promise<void>;
+  finish(caller: CredentialOwner, code: string): Promise<void>;
   close(): void;
 }
 
@@ -42,8 +42,8 @@ export interface SignInLinksDeps {
   /** Where the open links of a caller are. */
   readonly entryOf: (reference: string) => LinkEntry;
   /** What is stored for this caller already. */
-  readonly stored: (caller: Caller) => Promise<KeptSignIn | undefined>;
-  readonly store: (caller: Caller, kept: KeptSignIn) => Promise<void>;
+  readonly stored: (caller: CredentialOwner) => Promise<KeptSignIn | undefined>;
+  readonly store: (caller: CredentialOwner, kept: KeptSignIn) => Promise<void>;
 }
 
 const LIFETIME_MS = 15 * 60_000;
@@ -67,7 +67,7 @@ export function createSignInLinks(deps: SignInLinksDeps): SignInLinks {
     { path: `${path}/*`, listed: false, handsOver: true, names: [{ query: 'state' }], handler: handle },
   ]);
 
-  async function link(caller: Caller, why?: SignInRefusal): Promise<string | undefined> {
+  async function link(caller: CredentialOwner, why?: SignInRefusal): Promise<string | undefined> {
     if (!http?.url) return undefined;
     const id = await open.change(caller, (links) => {
       const known = links.find((each) => isSame(each.caller, caller) && !each.came);
@@ -79,7 +79,7 @@ export function createSignInLinks(deps: SignInLinksDeps): SignInLinks {
     return `${http.url}${path}/${id}`;
   }
 
-  async function finish(caller: Caller, code: string): Promise<void> {
+  async function finish(caller: CredentialOwner, code: string): Promise<void> {
     const kept = await open.change(caller, (links) => {
       const right = links.find(
         (each) => isSame(each.caller, caller) && each.came && matches(plain(code), each.came.code),
@@ -228,7 +228,7 @@ function reasonOf(cause: unknown): string {
   return cause instanceof Fault ? asFault(cause).message : 'the authorization server did not answer as it should';
 }
 
-function isSame(one: Caller, other: Caller): boolean {
+function isSame(one: CredentialOwner, other: CredentialOwner): boolean {
   return one.id === other.id && one.tenant_id === other.tenant_id;
 }
 

@@ -33,7 +33,7 @@ export interface Keeping<T = KeptSignIn> {
 }
 
 /** A sign-in whose person is away at the authorization server. Secret: with it and the code of the answer tokens can be had. */
-export interface Begun {
+export interface BegunSignIn {
   readonly state: string;
   readonly verifier_secret: string;
   readonly scope?: string;
@@ -43,9 +43,9 @@ export interface Begun {
 
 export interface SignIn extends UpstreamAuth {
   /** Discovery and registration, up to the address to which a person has to go. Any process can complete it. */
-  begin(status: number, challenge: string | undefined): Promise<{ readonly address: URL; readonly begun: Begun }>;
+  begin(status: number, challenge: string | undefined): Promise<{ readonly address: URL; readonly begun: BegunSignIn }>;
   /** The person is back, at this address: tokens are obtained. Throws where the answer does not belong to the sign-in. */
-  complete(begun: Begun, back: URL): Promise<void>;
+  complete(begun: BegunSignIn, back: URL): Promise<void>;
   refused(status: number, challenge: string | undefined): Promise<boolean>;
   /** Like `refused`, but throws the reason when it fails. */
   obtain(status: number, challenge: string | undefined): Promise<boolean>;

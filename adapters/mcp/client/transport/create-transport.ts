@@ -6,7 +6,7 @@ import type { UpstreamConfig } from '../../config.ts';
 import { advice, createUpstreamAuth, type UpstreamAuthDeps } from '../auth/auth.ts';
 import type { OpenWire } from '../legacy-session.ts';
 import { openEither } from './either.ts';
-import { openHttp, type Remote } from './http.ts';
+import { type HttpUpstream, openHttp } from './http.ts';
 import { openSseTransport } from './sse.ts';
 import { openStdio } from './stdio.ts';
 
@@ -47,7 +47,7 @@ export function transportFor(name: string, config: UpstreamConfig, deps: Upstrea
   const limit = FRAME_LIMIT;
   const fixed = { ...basic(url), ...config.headers };
   const secretive = deps.auth ?? config.header_secrets ?? config.token ?? config.oauth ?? config.sign_in;
-  const remote: Remote = {
+  const remote: HttpUpstream = {
     url,
     limit,
     connections: keepConnections(url.origin, limit),
@@ -64,7 +64,7 @@ export function transportFor(name: string, config: UpstreamConfig, deps: Upstrea
   return { kind: 'http', host: url.host, open: openerFor(remote, config.transport ?? 'auto') };
 }
 
-function openerFor(remote: Remote, transport: NonNullable<UpstreamConfig['transport']>): OpenWire {
+function openerFor(remote: HttpUpstream, transport: NonNullable<UpstreamConfig['transport']>): OpenWire {
   /** Detected once: a server that needed the older transport is addressed with it from then on. */
   let older = transport === 'sse';
   return async (opened, unasked) => {

@@ -13,6 +13,7 @@ import {
   type IncomingStream,
   type KeptConnection,
   type KeptConnections,
+  NEVER_SENT,
   type Outgoing,
   type SendOptions,
   TooMuch,
@@ -33,7 +34,7 @@ import { headerValue } from '../../header-values.ts';
 import { unanswered } from '../unanswered.ts';
 import type { Opened, Sending, Unasked, Wire } from './transport.ts';
 
-export interface Remote {
+export interface HttpUpstream {
   readonly url: URL;
   /** Our headers, including credentials; called for every request. Returns a promise only where there is something to await. */
   headers(): Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>;
@@ -56,7 +57,7 @@ export interface HttpWire extends Wire {
 const RETRIES = 5;
 const RETRY_MS = 1000;
 
-export function openHttp(remote: Remote, opened: Opened, unasked: Unasked): HttpWire {
+export function openHttp(remote: HttpUpstream, opened: Opened, unasked: Unasked): HttpWire {
   const { url } = remote;
   const path = `${url.pathname}${url.search}`;
   const cut = new AbortController();
@@ -347,12 +348,3 @@ function unreached(cause: unknown, signal: AbortSignal): Fault {
   const fault = new Fault('upstream_unavailable', why, { cause });
   return NEVER_SENT.has(code) ? fault : unanswered(fault);
 }
-/** Errors before the connection was made; after any other, the request may have been executed. */
-const NEVER_SENT = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);

@@ -8,14 +8,14 @@ import { Fault } from '../../../../src/index.ts';
 import { outgoingTrace } from '../../../../src/transport/outbound/trace-context.ts';
 import { readSse } from '../../../../src/transport/sse/read.ts';
 import { framesIn } from '../../frames.ts';
-import type { Remote } from './http.ts';
+import type { HttpUpstream } from './http.ts';
 import { createSharedConnection } from './shared-connection.ts';
 import type { Unasked, Wire } from './transport.ts';
 
 /** How long a server may take to name the address to post to. */
 const TIMEOUT_MS = 10_000;
 
-export async function openSseTransport(remote: Remote, unasked: Unasked): Promise<Wire> {
+export async function openSseTransport(remote: HttpUpstream, unasked: Unasked): Promise<Wire> {
   const cut = new AbortController();
   const message = await listening(remote, cut.signal);
   let named: (address: URL) => void = () => {};
@@ -57,7 +57,7 @@ export async function openSseTransport(remote: Remote, unasked: Unasked): Promis
   return { gone: readLoop, request: connection.request, notify: connection.notify, respond: connection.respond, close };
 }
 
-async function listening(remote: Remote, signal: AbortSignal): Promise<IncomingMessage> {
+async function listening(remote: HttpUpstream, signal: AbortSignal): Promise<IncomingMessage> {
   for (let again = false; ; again = true) {
     const headers = { ...(await remote.headers()), accept: 'text/event-stream' };
     const message = await get(remote.url, headers, signal);
@@ -84,7 +84,7 @@ function get(url: URL, headers: Record<string, string>, signal: AbortSignal): Pr
   });
 }
 
-async function post(remote: Remote, to: URL, frame: object, signal: AbortSignal): Promise<void> {
+async function post(remote: HttpUpstream, to: URL, frame: object, signal: AbortSignal): Promise<void> {
   for (let again = false; ; again = true) {
     const headers = { ...(await remote.headers()), ...outgoingTrace(), 'content-type': 'application/json' };
     const body = JSON.stringify(frame);

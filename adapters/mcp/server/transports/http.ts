@@ -42,7 +42,7 @@ import { batchTrouble } from './batch.ts';
 import { createLegacySessions, type LegacyClient, refuse, writeJson } from './legacy-sessions.ts';
 import type { SessionNames } from './session-name.ts';
 
-export interface HttpHandler {
+interface HttpHandler {
   handle(request: IncomingMessage, response: ServerResponse, who: LegacyClient): Promise<void> | void;
   close(): void;
 }

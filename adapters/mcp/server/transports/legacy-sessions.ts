@@ -18,7 +18,7 @@ import { asksAnything, batchTrouble, takeBatch } from './batch.ts';
 import { createLegacyClientSession, type LegacyClientSession } from './legacy-session.ts';
 import { createSessionLimit } from './session-limit.ts';
 import type { SessionNames } from './session-name.ts';
-import { createStreams, type Stream, type Streams } from './streams.ts';
+import { createStreams, type FrameStream, type Streams } from './streams.ts';
 
 export interface LegacySessions {
   post(frame: Frame, request: IncomingMessage, response: ServerResponse, who: LegacyClient): Promise<void>;
@@ -51,7 +51,7 @@ interface Open {
   readonly who: string;
   readonly actor: Actor;
   readonly streams: Streams;
-  readonly standalone: Stream;
+  readonly standalone: FrameStream;
   readonly idle: Idle;
   readonly silenceMs: number;
   /** It began at a replica that is gone. */
@@ -291,9 +291,9 @@ async function exchange(open: Open, frame: Request, response: ServerResponse, fi
 
 /** The reply to a post. A stream is opened only when there is more to send than the answer. */
 function replyOn({ session, streams, silenceMs }: Open, response: ServerResponse) {
-  let stream: Stream | undefined;
+  let stream: FrameStream | undefined;
   const headers = { 'mcp-session-id': session.id };
-  const streaming = (): Stream => {
+  const streaming = (): FrameStream => {
     clearTimeout(timer);
     if (stream) return stream;
     stream = streams.open();

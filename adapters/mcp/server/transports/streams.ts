@@ -8,7 +8,7 @@ import { asText } from '../../../../src/index.ts';
 import { openSse, type SseStream, sseFrame } from '../../../../src/transport/sse/write.ts';
 import type { Frame } from '../../frames.ts';
 
-export interface Stream {
+export interface FrameStream {
   readonly id: string;
   send(frame: Frame): void;
   /** No more frames follow. */
@@ -17,21 +17,23 @@ export interface Stream {
 }
 
 export interface Streams {
-  open(): Stream;
+  open(): FrameStream;
   /** Sends a stream over this connection: from its beginning, or from this client's cursor. */
   attach(
-    stream: Stream,
+    stream: FrameStream,
     response: ServerResponse,
     options?: { primed?: boolean; headers?: Record<string, string> },
   ): void;
   /** The stream an event id belongs to, and the client's position in it. */
   find(
     lastEventId: string,
-  ): { readonly stream: Stream; resume(response: ServerResponse, headers: Record<string, string>): void } | undefined;
+  ):
+    | { readonly stream: FrameStream; resume(response: ServerResponse, headers: Record<string, string>): void }
+    | undefined;
   close(): void;
 }
 
-interface Kept extends Stream {
+interface Kept extends FrameStream {
   readonly events: { readonly at: number; readonly text: string }[];
   at: number;
   finished: boolean;
@@ -46,7 +48,7 @@ export function createStreams(): Streams {
   const streams = new Map<string, Kept>();
   let count = 0;
 
-  function open(): Stream {
+  function open(): FrameStream {
     const id = asText(count++);
     const stream: Kept = {
       id,

@@ -1,7 +1,7 @@
 /** The heavy half of `tollbridge acp`: the runtime, and the relay on it. Loaded while the agent starts. */
 
 import { acp as adapter } from '../../../../adapters/acp/index.ts';
-import type { Link } from '../../../../adapters/acp/relay/index.ts';
+import type { RelayLink } from '../../../../adapters/acp/relay/index.ts';
 import type { OpenRelay } from '../../../ports/index.ts';
 import type { Config } from '../../../runtime/config/config.ts';
 import { openAt } from '../../../runtime/config/document.ts';
@@ -18,7 +18,11 @@ export interface AttachedRelay {
   close(): Promise<void>;
 }
 
-export async function openRelay(command: readonly string[], options: AcpOptions, link: Link): Promise<AttachedRelay> {
+export async function openRelay(
+  command: readonly string[],
+  options: AcpOptions,
+  link: RelayLink,
+): Promise<AttachedRelay> {
   const config = await configFrom(options);
   await requireUsable(config.dataDir);
   const section = sectionFrom(config, options);

@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { type Link, openLink } from '../../../../adapters/acp/relay/index.ts';
+import { openLink, type RelayLink } from '../../../../adapters/acp/relay/index.ts';
 import { Fault } from '../../../model/faults.ts';
 import type { OpenRelay } from '../../../ports/index.ts';
 import { userPaths } from '../../../runtime/config/user-paths.ts';
@@ -70,7 +70,7 @@ async function knownBefore(options: AcpOptions): Promise<KnownBefore> {
 
 type Over = { readonly who: 'editor' | 'agent'; readonly why: string };
 
-function whenOver(link: Link, child: Child): Promise<Over> {
+function whenOver(link: RelayLink, child: Child): Promise<Over> {
   const editor = link.editorEnded.then(
     (cause): Over => ({ who: 'editor', why: cause?.message ?? 'the editor has gone' }),
   );
@@ -94,7 +94,7 @@ function whenOver(link: Link, child: Child): Promise<Over> {
   return Promise.race([editor, agent, signalled]);
 }
 
-async function conclude({ who, why }: Over, relay: OpenRelay, link: Link, child: Child): Promise<void> {
+async function conclude({ who, why }: Over, relay: OpenRelay, link: RelayLink, child: Child): Promise<void> {
   // An unavailable log cannot record the end, and must not keep the process: the next one finds the task and ends it.
   setTimeout(() => process.exit(1), LEAVING_MS).unref();
   if (who === 'editor') {
@@ -112,7 +112,7 @@ async function conclude({ who, why }: Over, relay: OpenRelay, link: Link, child:
  * Until everything is read, or nothing more arrived for a while; an editor that does not read delays this, within a
  * limit.
  */
-async function untilQuiet(link: Link): Promise<void> {
+async function untilQuiet(link: RelayLink): Promise<void> {
   const until = performance.now() + LEAVING_MS / 2;
   for (let received = Number.NaN; received !== link.agentReceivedAt() && performance.now() < until; ) {
     received = link.agentReceivedAt();
@@ -122,7 +122,7 @@ async function untilQuiet(link: Link): Promise<void> {
 }
 
 /** An editor that no longer reads does not keep the process from exiting. */
-async function flushed(link: Link): Promise<void> {
+async function flushed(link: RelayLink): Promise<void> {
   await Promise.race([link.editor.flushed(), pause(DRAIN_MS)]);
 }
 

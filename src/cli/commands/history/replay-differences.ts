@@ -2,7 +2,7 @@
 import type { CoreEvent } from '../../../model/events.ts';
 import { createNarrator } from '../../output/event-lines.ts';
 
-export interface Change {
+export interface ReplayDifference {
   /** The recorded event, and its counterpart in the replay; null where there is none. */
   readonly original_event_id: string | null;
   readonly event_id: string | null;
@@ -10,11 +10,11 @@ export interface Change {
   readonly after: string | null;
 }
 
-export function differences(before: readonly CoreEvent[], after: readonly CoreEvent[]): readonly Change[] {
+export function differences(before: readonly CoreEvent[], after: readonly CoreEvent[]): readonly ReplayDifference[] {
   const then = rendered(before.filter(isStory));
   const now = rendered(after.filter(isStory));
   const byOriginal = new Map(now.map((each) => [pairKey(each.event, each.event.replay?.original_event_id), each]));
-  const changes: Change[] = [];
+  const changes: ReplayDifference[] = [];
   for (const { event, text } of then) {
     const key = pairKey(event, event.id);
     const again = byOriginal.get(key);

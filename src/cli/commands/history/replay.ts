@@ -18,7 +18,7 @@ import { findTask } from '../../find.ts';
 import { trouble } from '../../output/error-output.ts';
 import { EXIT } from '../../output/exit-codes.ts';
 import { brief, eventNumber, terminalText } from '../../output/terminal-text.ts';
-import { type Change, differences } from './replay-differences.ts';
+import { differences, type ReplayDifference } from './replay-differences.ts';
 
 export interface ReplayOptions extends CommonOptions {
   readonly override?: readonly string[];
@@ -183,7 +183,7 @@ function said(
   source: Task,
   task: Task,
   deltas: NonNullable<Receipt['deltas']>,
-  changes: readonly Change[],
+  changes: readonly ReplayDifference[],
   receipt: Receipt | undefined,
 ): string {
   const failure = task.failure ? `  ${brief(task.failure.code)}: ${brief(task.failure.message, 200)}` : '';

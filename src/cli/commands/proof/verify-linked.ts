@@ -18,7 +18,7 @@ import { readReceipt, verifyReceipt } from '../../../receipt/verify/verify.ts';
 import { trouble } from '../../output/error-output.ts';
 import { NAMES } from './archive.ts';
 
-export interface Links {
+export interface LinkCounts {
   readonly linked: number;
   readonly mismatch: number;
   readonly not_available: number;
@@ -26,7 +26,7 @@ export interface Links {
 }
 
 /** `keys`: those of the other gateway; absent: the ones beside its receipts. */
-export async function followLinks(path: string, other: string, keys?: string): Promise<Links> {
+export async function followLinks(path: string, other: string, keys?: string): Promise<LinkCounts> {
   const own = (await documentsIn(path)).flatMap((document) => {
     const read = readReceipt(document);
     return typeof read === 'string' ? [] : [read.receipt];

@@ -11,7 +11,7 @@ import { trouble } from '../../output/error-output.ts';
 import { EXIT } from '../../output/exit-codes.ts';
 import { counted, terminalText } from '../../output/terminal-text.ts';
 import { verifyFiles } from './verify-files.ts';
-import { followLinks, type Links } from './verify-linked.ts';
+import { followLinks, type LinkCounts } from './verify-linked.ts';
 import { verifyInLog } from './verify-log.ts';
 
 export interface VerifyOptions extends CommonOptions {
@@ -34,7 +34,7 @@ export interface Verified {
   /** Whether the last record is proven to be the last; a single receipt has no end. */
   readonly end?: 'complete' | 'unknown' | 'missing';
   readonly keys: readonly string[];
-  readonly links?: Links;
+  readonly links?: LinkCounts;
   /** Absent when there were no events to check. */
   readonly events?: Omit<EventsReport, 'valid' | 'firstBad'>;
   /** For one receipt in the log: whether the events of its task are those it was sealed over. */
@@ -75,7 +75,7 @@ async function withLinks(checked: Verified, what: string, isFile: boolean, other
   return { ...checked, links, valid: false, first_bad: { code: 'link_mismatch', message } };
 }
 
-function saidOfLinks(links: Links | undefined): string {
+function saidOfLinks(links: LinkCounts | undefined): string {
   if (!links) return '';
   const { linked, mismatch, not_available } = links;
   return `     links: ${linked} linked and valid, ${mismatch} linked and mismatching, ${not_available} not available\n`;

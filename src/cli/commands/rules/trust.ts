@@ -26,7 +26,7 @@ import { trouble } from '../../output/error-output.ts';
 import { EXIT } from '../../output/exit-codes.ts';
 import { requirePerson } from '../../person-only.ts';
 
-export interface TrustOptions extends CommonOptions {
+interface TrustOptions extends CommonOptions {
   readonly list?: boolean;
   readonly remove?: boolean;
   /** Do not ask after showing it. */

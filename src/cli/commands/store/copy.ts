@@ -28,7 +28,7 @@ import { requirePerson } from '../../person-only.ts';
 import { verifyAll } from '../proof/verify-log.ts';
 import { isPostgresUrl, keysOf, locate } from './locate.ts';
 
-export interface CopyOptions extends CommonOptions {
+interface CopyOptions extends CommonOptions {
   readonly fromSecret?: string;
   readonly toSecret?: string;
   readonly fromSchema?: string;

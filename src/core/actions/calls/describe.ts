@@ -8,7 +8,7 @@ import { effectOf } from '../effect-floor.ts';
 
 export type DescribeDeps = Pick<ActsDeps, 'ids' | 'policyData' | 'taints' | 'callQuota' | 'read'>;
 
-export interface About {
+interface About {
   /** Its server's definition states the effect; for every other act the effect is only claimed, and cannot be lower than the act shows. */
   readonly mounted?: boolean;
   /** A request of a client, which counts for limits of requests. */

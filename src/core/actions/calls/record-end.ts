@@ -6,7 +6,7 @@ import { isTerminal } from '../../../model/words.ts';
 import type { Row, Unit } from '../../../ports/index.ts';
 import { newArtifact } from '../../commands/artifacts.ts';
 import { artifactEvents } from '../../events/log.ts';
-import type { Run } from '../../events/rows.ts';
+import type { RunRow } from '../../events/rows.ts';
 import { inTask, readsOf, requireRunBy, taskLocation } from '../../tasks/lifecycle.ts';
 import { afterEnd, type EndedCall, endEvents, toolResult } from '../action-events.ts';
 import type { Acts, ActsDeps } from '../acts.ts';
@@ -65,7 +65,7 @@ export function createEndRecorder(deps: ActsDeps): EndRecorder {
       reads: [...(decision?.reads ?? readsOf(task.id)), ...used.reads, ...(tainted?.reads ?? [])],
       decide(now) {
         const current = now.get<Task & Row>('task', task.id);
-        if (current && !isTerminal(current.status)) requireRunBy(now.get<Run>('run', task.id), call.runBy);
+        if (current && !isTerminal(current.status)) requireRunBy(now.get<RunRow>('run', task.id), call.runBy);
         // Fails when the task has ended: a result without its decision is not recorded, and not answered.
         const decided = decision?.decide(now).events ?? [];
         const all = [...artifacts, ...end, ...(tainted?.events(now) ?? []), ...used.events(now)];

@@ -2,7 +2,7 @@
 import type { CoreEvent } from '../../../model/events.ts';
 import type { Pointer } from '../../../model/resources.ts';
 import type { Change, Row } from '../../../ports/index.ts';
-import type { Run } from '../rows.ts';
+import type { RunRow } from '../rows.ts';
 
 export type Get = <T extends Row>(object: string, id: string) => T | undefined;
 
@@ -33,7 +33,7 @@ export function text(value: unknown): string | null {
 }
 
 /** The row of the task's run; nothing changes when it is gone. */
-export function changeRun(event: CoreEvent, get: Get, change: (run: Run) => Run): Change[] {
-  const run = event.task_id ? get<Run>('run', event.task_id) : undefined;
+export function changeRun(event: CoreEvent, get: Get, change: (run: RunRow) => RunRow): Change[] {
+  const run = event.task_id ? get<RunRow>('run', event.task_id) : undefined;
   return run ? [put({ ...change(run), updated_at: event.created_at })] : [];
 }

@@ -5,7 +5,7 @@ import type { Quota, Task } from '../../../model/resources.ts';
 import { asText } from '../../../model/values/as-text.ts';
 import { isTerminal } from '../../../model/words.ts';
 import type { Change, Row } from '../../../ports/index.ts';
-import type { Lane, Run, Tally } from '../rows.ts';
+import type { Lane, RunRow, Tally } from '../rows.ts';
 import { changeRun, type Get, NO_NAMES, put } from './changes.ts';
 import { count } from './sessions.ts';
 
@@ -35,7 +35,7 @@ function isMove(event: CoreEvent): event is CoreEvent<Moved> {
 
 export function submitted(event: CoreEvent<'task.submitted'>, get: Get): readonly Change[] {
   const task = snapshot(event);
-  const run: Run = {
+  const run: RunRow = {
     id: task.id,
     object: 'run',
     created_at: event.created_at,
@@ -57,19 +57,19 @@ export function submitted(event: CoreEvent<'task.submitted'>, get: Get): readonl
   return [put(task), put(run), put(tally)];
 }
 
-function servedIn({ served }: EventPayloads['task.submitted']): Pick<Run, 'served_by' | 'away_ms'> {
+function servedIn({ served }: EventPayloads['task.submitted']): Pick<RunRow, 'served_by' | 'away_ms'> {
   if (!served) return {};
   return { served_by: served.by, ...(served.away_ms !== undefined && { away_ms: served.away_ms }) };
 }
 
 /** Work outside the gateway runs in no process of ours; only the process that answers for it changes. */
-export function takenOver(run: Run, instance: string | null): Run {
+export function takenOver(run: RunRow, instance: string | null): RunRow {
   if (run.agent !== 'none') return { ...run, instance };
   return instance === null ? run : { ...run, served_by: instance };
 }
 
 /** Work done outside the gateway, or repeated by a replay, does not occupy the session's lane. */
-function takesLane({ agent }: Run): boolean {
+function takesLane({ agent }: RunRow): boolean {
   return agent !== 'none' && agent !== 'replay';
 }
 

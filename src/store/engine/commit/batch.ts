@@ -7,10 +7,10 @@
 import type { CoreEvent, EventDraft } from '../../../model/events.ts';
 import type { Pointer } from '../../../model/resources.ts';
 import type { At, Committed, Draft, Projector, Row, Unit } from '../../../ports/index.ts';
-import type { End, Lookups, StoredAnswer } from '../database.ts';
+import type { LogEnd, Lookups, StoredAnswer } from '../database.ts';
 import { createLeaseCheck } from '../lease.ts';
 import type { WordWriter } from '../packing/words.ts';
-import type { Rows } from '../rows.ts';
+import type { CachedRows } from '../rows.ts';
 import type { Wait } from '../wait.ts';
 import { buildEvent } from './event.ts';
 import { createHeads, type EventLocation, type Head } from './heads.ts';
@@ -63,11 +63,11 @@ export interface Batches {
   /** Drops all caches: another writer has committed, or a transaction failed. */
   forget(): void;
   /** Numbering continues behind this end of the log. */
-  restart(end: End): Wait<void>;
+  restart(end: LogEnd): Wait<void>;
 }
 export interface BatchDeps {
   readonly lookups: Lookups;
-  readonly rows: Rows;
+  readonly rows: CachedRows;
   readonly words: WordWriter;
   readonly projector: Projector;
 }

@@ -2,7 +2,7 @@
  * How long cached contents of the database stay valid: until another writer commits, and at most to the end of that turn of the event
  * loop.
  */
-import type { Database, End } from '../database.ts';
+import type { Database, LogEnd } from '../database.ts';
 import { andThen, type Wait } from '../wait.ts';
 import type { Tip } from './batch.ts';
 
@@ -24,9 +24,9 @@ export interface CacheLifetimeDeps {
   /** Called to drop every other cache too. */
   forget(): void;
   /** Called with the end of the log after the caches were dropped. */
-  restart(end: End): Wait<void>;
+  restart(end: LogEnd): Wait<void>;
   /** The time of the last event. */
-  timeAt(end: End): Wait<string>;
+  timeAt(end: LogEnd): Wait<string>;
 }
 
 export function createCacheLifetime({

@@ -2,14 +2,14 @@
  * Small integers for names: every resource and every location of events has one, and every resource has a last sequence. Cached
  * until another writer commits.
  */
-import type { End, Ids, Lookups } from '../database.ts';
+import type { LocationIds, LogEnd, Lookups } from '../database.ts';
 import { createRecent } from '../recent.ts';
 import type { Column, WriteSet } from './write-set.ts';
 
 /** A set of ids that events of a resource carry. An absent id counts as null. */
 export interface EventLocation {
   readonly number: number;
-  readonly ids: Ids;
+  readonly ids: LocationIds;
   /** The last span of the log in which its workspace is known to have events; -1 for none. */
   span: number;
 }
@@ -21,15 +21,15 @@ export interface Head {
   stretch: number;
   readonly locations: EventLocation[];
 }
-export interface Heads {
+interface Heads {
   find(object: string, id: string): Head | undefined;
   /** `born`: the id was just created, so it is not looked up. */
   claim(object: string, id: string, born: boolean): Head;
-  locate(head: Head, ids: Ids): EventLocation;
+  locate(head: Head, ids: LocationIds): EventLocation;
   /** Adds the names assigned since the last call to the write set. */
   fill(writeSet: WriteSet): void;
   /** Drops the cache; numbering continues behind this end of the log. */
-  restart(end: End): void;
+  restart(end: LogEnd): void;
   age(): void;
 }
 
@@ -88,10 +88,10 @@ export function createHeads(lookups: Lookups): Heads {
   };
 }
 
-function sameIds(a: Ids, b: Ids): boolean {
+function sameIds(a: LocationIds, b: LocationIds): boolean {
   return a.task_id === b.task_id && a.session_id === b.session_id && a.workspace_id === b.workspace_id;
 }
 
-function named({ workspace_id = null, session_id = null, task_id = null }: Ids) {
+function named({ workspace_id = null, session_id = null, task_id = null }: LocationIds) {
   return { workspace_id, session_id, task_id };
 }

@@ -3,7 +3,7 @@
  * the current unit.
  */
 import type { Change, Row } from '../../../ports/index.ts';
-import type { Rows } from '../rows.ts';
+import type { CachedRows } from '../rows.ts';
 import type { RowChange, WriteSet } from './write-set.ts';
 
 export interface Overlay {
@@ -46,7 +46,7 @@ function set(changes: Changes, change: Changed): void {
 }
 
 /** Rows whose id is in `born` exist only here. `before` is the overlay of the batch that is still being written. */
-export function createOverlay(rows: Rows, born: ReadonlySet<string>, before?: Overlay): Overlay {
+export function createOverlay(rows: CachedRows, born: ReadonlySet<string>, before?: Overlay): Overlay {
   let under = before;
   const kept: Changes = new Map();
   /** Changes by the current unit. They are few, and searched from the newest. */

@@ -3,7 +3,7 @@
  * batch that was decided meanwhile is decided again: in turns of a few batches each, most batches find everything as it was left. A turn
  * saves work and promises nothing: every commit is checked as if there were none, so a process that waits too long goes on without one.
  */
-import type { Turns } from '../database.ts';
+import type { WriterTurns } from '../database.ts';
 
 export interface TurnTaker {
   /** False: it is another's turn, and `begin` is called when ours has come. */
@@ -26,7 +26,7 @@ const CROWDED_MS = 1_000;
 /** A process that stands still keeps its turn until its connection or itself is gone. */
 const LONGEST_WAIT_MS = 500;
 
-export function createTurnTaker(turns: Turns | undefined, begin: () => void, isIdle: () => boolean): TurnTaker {
+export function createTurnTaker(turns: WriterTurns | undefined, begin: () => void, isIdle: () => boolean): TurnTaker {
   let crowdedUntil = 0;
   let taking = false;
   let resting = false;
@@ -37,7 +37,7 @@ export function createTurnTaker(turns: Turns | undefined, begin: () => void, isI
     turn = undefined;
   }
 
-  async function take(from: Turns): Promise<void> {
+  async function take(from: WriterTurns): Promise<void> {
     taking = true;
     const attempt = from.take(LONGEST_WAIT_MS).catch(() => undefined);
     let timer: NodeJS.Timeout | undefined;

@@ -23,7 +23,7 @@ export interface Decider {
   decideLoaded(batch: Batch, jobs: readonly Job[], from: number): number;
 }
 
-export interface DeciderDeps {
+interface DeciderDeps {
   readonly lookups: Lookups;
   /** The caches were checked just now. */
   begins(): void;

@@ -12,7 +12,7 @@ import {
   type TableName,
 } from './content.ts';
 
-export interface CopyOptions {
+interface CopyOptions {
   readonly from: Content;
   readonly to: NewContent;
   /** Called with the number of rows done; each is counted twice, as it is written and as it is read back. */

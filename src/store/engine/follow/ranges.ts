@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { type CoreEvent, type Cursor, eventId, position } from '../../../model/events.ts';
 import { Fault } from '../../../model/faults.ts';
 import type { EventRange, Missing } from '../../../ports/index.ts';
-import type { Page, StoredLog } from '../packing/stored-log.ts';
+import type { StoredLog, TextPage } from '../packing/stored-log.ts';
 import { andThen, type LockTimeout, type Wait, withLockTimeout } from '../wait.ts';
 
 export interface RangeReader {
@@ -20,7 +20,7 @@ export interface RangeReader {
 }
 export interface Pages {
   /** The text is undefined for an event of a kind that was not asked for. */
-  next(upTo: number): Wait<Page<string | undefined>>;
+  next(upTo: number): Wait<TextPage<string | undefined>>;
 }
 
 /** Approximate characters per page, so that big events come in small pages. */
@@ -57,7 +57,7 @@ export function createRangeReader(log: StoredLog, lockTimeout: LockTimeout): Ran
     let complete = after;
     let size = PAGE_EVENTS;
     /** The next page is as long as the events of this one suggest. */
-    function turned(page: Page<string | undefined>, upTo: number): Page<string | undefined> {
+    function turned(page: TextPage<string | undefined>, upTo: number): TextPage<string | undefined> {
       const chars = page.items.reduce((sum, { text = '' }) => sum + text.length, 0);
       if (page.items.length > 0) {
         size = Math.max(1, Math.min(PAGE_EVENTS, Math.floor((PAGE_CHARS * page.items.length) / chars)));
@@ -66,7 +66,7 @@ export function createRangeReader(log: StoredLog, lockTimeout: LockTimeout): Ran
       return page;
     }
     /** Kept until the floor is known too, so that a retry loses nothing. */
-    let unread: { readonly page: Page<string | undefined>; readonly upTo: number } | undefined;
+    let unread: { readonly page: TextPage<string | undefined>; readonly upTo: number } | undefined;
     return {
       next: (wanted) =>
         andThen(unread ?? andThen(reader.page(wanted, size), (page) => ({ page, upTo: wanted })), (read) => {

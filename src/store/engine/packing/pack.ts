@@ -5,7 +5,7 @@
 import { BASE, END, LONGEST_AGAIN, MOST_AGAIN, numeral, SHORTEST_AGAIN, TAG, ZERO } from './format.ts';
 
 /** What can be referred to. */
-export interface Words {
+export interface PackingWords {
   /** The reference to a string; undefined: it is written out. */
   string(text: string): string | undefined;
   /** The reference to the names of an object's members; undefined: the object is written out. */
@@ -24,7 +24,7 @@ const MAY_BE_ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/;
 /** Thrown for a value that JSON would have to convert: such an object is stored as JSON. */
 const NOT_PLAIN = new Error('not plain data');
 
-export function createPacker(words: Words): (value: object) => string {
+export function createPacker(words: PackingWords): (value: object) => string {
   let out = '';
   /** The texts written out so far. */
   const written: string[] = [];

@@ -12,14 +12,14 @@ export interface Item<T extends string | undefined = string> {
   readonly position: number;
   readonly text: T;
 }
-export interface Page<T extends string | undefined = string> {
+export interface TextPage<T extends string | undefined = string> {
   readonly items: readonly Item<T>[];
   /** None is left up to the position asked for. */
   readonly done: boolean;
 }
-export interface Reader<T extends string | undefined = string> {
+interface Reader<T extends string | undefined = string> {
   /** The next items up to and including `upTo`, at most `most`. */
-  page(upTo: number, most: number): Wait<Page<T>>;
+  page(upTo: number, most: number): Wait<TextPage<T>>;
 }
 export interface StoredLog extends Pick<Events, 'last' | 'floor' | 'prunedFrom' | 'tip'> {
   /** The time of the last event; empty when there never was one. */

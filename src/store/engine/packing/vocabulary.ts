@@ -4,9 +4,9 @@
  * callers choose what is written.
  */
 import { NAMES_WORD, reference, STRING_WORD } from './format.ts';
-import type { Words } from './pack.ts';
+import type { PackingWords } from './pack.ts';
 
-export interface Vocabulary extends Words {
+export interface Vocabulary extends PackingWords {
   /** Makes a word of an id that many events will carry. */
   expect(id: string): void;
   /** A word that is stored already. */

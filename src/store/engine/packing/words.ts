@@ -5,7 +5,7 @@
 import type { CoreEvent } from '../../../model/events.ts';
 import type { Receipt } from '../../../model/receipt.ts';
 import { eraOf, firstOfEra, type WriteSet } from '../commit/write-set.ts';
-import type { Database, End } from '../database.ts';
+import type { Database, LogEnd } from '../database.ts';
 import { andThen, type Wait } from '../wait.ts';
 import { HIGHEST_WORD, LONGEST_AGAIN } from './format.ts';
 import { createPacker } from './pack.ts';
@@ -19,7 +19,7 @@ export interface WordWriter {
   /** The words up to this number are on disk. */
   reached(number: number): void;
   /** Forgets words that did not reach the disk; numbering continues behind this end of the log. */
-  restart(end: End): Wait<void>;
+  restart(end: LogEnd): Wait<void>;
 }
 
 /** Words that are read when a store is opened: the newest ones. */
@@ -74,7 +74,7 @@ export function createWordWriter({ recentWords }: Pick<Database, 'recentWords'>)
     if (id && id.length >= SHORTEST_ID && id.length <= LONGEST_AGAIN) ofEvents.expect(id);
   }
 
-  function load(end: End): Wait<void> {
+  function load(end: LogEnd): Wait<void> {
     const from = firstOfEra(eraOf(end.position + 1));
     return andThen(recentWords(from, RECENT), (words) => {
       loaded = true;

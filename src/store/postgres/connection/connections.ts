@@ -10,11 +10,11 @@ import { isConnectionLoss } from '../errors.ts';
 import type { PostgresLocation, Target } from '../location.ts';
 
 export type Value = string | number | null | boolean | Buffer | readonly (string | number | null | Buffer)[];
-export type Rows = readonly (readonly unknown[])[];
+export type ResultRows = readonly (readonly unknown[])[];
 
 /** A transaction that work of this store is part of. */
 export interface Transaction {
-  query(text: string, values?: readonly Value[]): Promise<Rows>;
+  query(text: string, values?: readonly Value[]): Promise<ResultRows>;
   /** Set once it has ended: whatever still runs in its context reads outside of it. */
   over: boolean;
   /** It changed what other stores keep in memory. */
@@ -23,7 +23,7 @@ export interface Transaction {
 
 export interface Connections {
   /** Inside the transaction that the caller runs in, if there is one; else on a connection of its own. */
-  query(text: string, values?: readonly Value[]): Promise<Rows>;
+  query(text: string, values?: readonly Value[]): Promise<ResultRows>;
   /** A connection for a transaction, or for a write whose outcome has to be known. */
   take(): Promise<Connection>;
   /** Runs work whose queries are part of the transaction. */
@@ -32,9 +32,9 @@ export interface Connections {
   close(): Promise<void>;
 }
 export interface Connection {
-  query(text: string, values?: readonly Value[]): Promise<Rows>;
+  query(text: string, values?: readonly Value[]): Promise<ResultRows>;
   /** Several statements without parameters; the rows of the last one. */
-  batch(text: string): Promise<Rows>;
+  batch(text: string): Promise<ResultRows>;
   /** The tag of the last command that had one: `ROLLBACK` where a COMMIT found a failed transaction. */
   end(command: 'COMMIT' | 'ROLLBACK'): Promise<string>;
   /** `broken`: it must not be used again. */
@@ -119,7 +119,7 @@ export function createConnections(target: Target, location: PostgresLocation): C
       async batch(text) {
         // Several statements in one text give a list, which the types of the driver leave out.
         const results = (await client.query({ text, rowMode: 'array' })) as unknown as pg.QueryArrayResult[];
-        return results.at(-1)!.rows as Rows;
+        return results.at(-1)!.rows as ResultRows;
       },
       end: async (command) => (await client.query(command)).command,
       release(unusable = false) {
@@ -129,7 +129,7 @@ export function createConnections(target: Target, location: PostgresLocation): C
     };
   }
 
-  async function alone(text: string, values: readonly Value[]): Promise<Rows> {
+  async function alone(text: string, values: readonly Value[]): Promise<ResultRows> {
     const connection = await take();
     let broken = false;
     try {
@@ -142,7 +142,7 @@ export function createConnections(target: Target, location: PostgresLocation): C
     }
   }
 
-  async function read(text: string, values: readonly Value[] = []): Promise<Rows> {
+  async function read(text: string, values: readonly Value[] = []): Promise<ResultRows> {
     try {
       return await alone(text, values);
     } catch (thrown) {
@@ -168,8 +168,8 @@ export function createConnections(target: Target, location: PostgresLocation): C
   };
 }
 
-async function run(client: pg.ClientBase, text: string, values: readonly Value[]): Promise<Rows> {
+async function run(client: pg.ClientBase, text: string, values: readonly Value[]): Promise<ResultRows> {
   // No name: a named statement would live on the connection.
   const result = await client.query({ text, values: values as unknown[], rowMode: 'array' });
-  return result.rows as Rows;
+  return result.rows as ResultRows;
 }

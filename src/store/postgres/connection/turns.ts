@@ -3,14 +3,14 @@
  * was asked for, and it ends with its connection. With it comes the state of the log, so that the first batch of a turn need not ask.
  */
 import pg from 'pg';
-import type { Turns } from '../../engine/database.ts';
+import type { WriterTurns } from '../../engine/database.ts';
 import { lockKey, type Target } from '../location.ts';
 import { filledIn } from '../schema/migrations.ts';
 import { type LockedState, type StateRow, stateOf } from '../writing/locked-state.ts';
 import { clientConfig, endClient, letExit } from './connections.ts';
 import { SERVER, type Versions } from './versions.ts';
 
-export interface DatabaseTurns extends Turns {
+export interface DatabaseTurns extends WriterTurns {
   readonly held: boolean;
   /** The state of the log as the turn began, as long as nobody has committed since. */
   state(): LockedState | undefined;
@@ -93,7 +93,7 @@ export function createTurns(target: Target, versions: Versions, schema: string):
         if (taken.status === 'fulfilled') release();
         return undefined;
       }
-      // The types know `rowMode` of a query by itself only, not beside others in a list.
+      // Rows are lists here, which the types of the driver say only where one query is awaited.
       const row = (state.value as unknown as pg.QueryArrayResult).rows[0] as StateRow;
       held = true;
       versions.seen(row[0], row[1], row[9]);

@@ -6,11 +6,11 @@
 import { Fault } from '../../../model/faults.ts';
 import type { PrivateFiles } from '../../../ports/index.ts';
 import type { ActRows } from '../../pending-acts.ts';
-import type { Connection, Connections, Rows } from '../connection/connections.ts';
+import type { Connection, Connections, ResultRows } from '../connection/connections.ts';
 import { createConnections } from '../connection/connections.ts';
 import { environmentFault, isConnectionLoss } from '../errors.ts';
 import { lockKey, nameOf, type PostgresLocation, SCHEMA, targetOf } from '../location.ts';
-import { COPYING, filledIn, MAJOR, migrate } from '../schema/migrations.ts';
+import { COPYING, filledIn, MAJOR, prepare } from '../schema/migrations.ts';
 import { createActRows } from './acts.ts';
 import { createSeal } from './seal.ts';
 
@@ -207,15 +207,4 @@ export async function openDatabaseFiles(
   return files;
 }
 
-type FileRow = Rows[number] & readonly [string, number, Uint8Array];
-
-async function prepare(connections: Connections, schema: string, name: string, major: number): Promise<void> {
-  const connection = await connections.take();
-  let broken = true;
-  try {
-    await migrate(connection, schema, name, { major });
-    broken = false;
-  } finally {
-    connection.release(broken);
-  }
-}
+type FileRow = ResultRows[number] & readonly [string, number, Uint8Array];

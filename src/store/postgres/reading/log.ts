@@ -1,19 +1,19 @@
 /** The log itself: its end, its floor since pruning, and single events. Inside a transaction that holds the lock, from what it read with it. */
-import type { End } from '../../engine/database.ts';
+import type { LogEnd } from '../../engine/database.ts';
 import type { Connections } from '../connection/connections.ts';
 import { filledIn } from '../schema/migrations.ts';
 import type { LockedState } from '../writing/locked-state.ts';
 import type { LockedTransaction } from '../writing/writer.ts';
 
-export interface Log {
-  end(): Promise<End> | End;
+export interface LogRows {
+  end(): Promise<LogEnd> | LogEnd;
   last(): Promise<number>;
   floor(): Promise<number> | number;
   body(position: number): Promise<string | undefined>;
 }
 
 /** `inTurn`: what was read as a turn of ours began, if nobody has been heard of since. */
-export function createLog(connections: Connections, schema: string, inTurn: () => LockedState | undefined): Log {
+export function createLog(connections: Connections, schema: string, inTurn: () => LockedState | undefined): LogRows {
   const END = filledIn('SELECT position, floor_at, resource, location, word FROM $S.state', schema);
   const LAST = filledIn('SELECT position FROM $S.state', schema);
   const FLOOR = filledIn('SELECT floor FROM $S.state', schema);

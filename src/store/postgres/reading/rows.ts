@@ -5,7 +5,7 @@ import { NARROW_FIRST } from '../../engine/filters.ts';
 import type { Connections, Value } from '../connection/connections.ts';
 import { filledIn } from '../schema/migrations.ts';
 
-export interface Rows {
+interface Rows {
   /** Null: it was dropped, or there never was one. Rows that are asked for in one turn share a query. */
   body(object: string, id: string): Promise<string | null>;
   list(query: ListQuery): Promise<Row[]>;

@@ -5,7 +5,7 @@
 import type { Stream } from '../../../model/events.ts';
 import { SPAN } from '../../engine/commit/write-set.ts';
 import type { Events, Reader, StoredBody } from '../../engine/database.ts';
-import type { Connections, Rows, Value } from '../connection/connections.ts';
+import type { Connections, ResultRows, Value } from '../connection/connections.ts';
 import { filledIn } from '../schema/migrations.ts';
 
 type MemberStream = Exclude<Stream, { of: 'all' | 'workspace' }>;
@@ -70,7 +70,7 @@ export function createStreams(connections: Connections, schema: string): Pick<Ev
   /** The driver has no bound for integers beyond 2^63. */
   const bound = (position: number): number => Math.min(position, Number.MAX_SAFE_INTEGER);
 
-  function paged(query: (after: number, upTo: number, most: number) => Promise<Rows>, after: number): Reader {
+  function paged(query: (after: number, upTo: number, most: number) => Promise<ResultRows>, after: number): Reader {
     let at = after;
     return {
       async page(upTo, most) {
@@ -109,7 +109,7 @@ export function createStreams(connections: Connections, schema: string): Pick<Ev
     return last?.[0] as number | undefined;
   }
 
-  const one = async (query: Promise<Rows>): Promise<number | undefined> =>
+  const one = async (query: Promise<ResultRows>): Promise<number | undefined> =>
     ((await query)[0]?.[0] as number | null | undefined) ?? undefined;
 
   return {
@@ -131,6 +131,6 @@ export function createStreams(connections: Connections, schema: string): Pick<Ev
   };
 }
 
-function itemsOf(rows: Rows): StoredBody[] {
+function itemsOf(rows: ResultRows): StoredBody[] {
   return rows.map(([position, body]) => ({ position: position as number, body: body as string }));
 }

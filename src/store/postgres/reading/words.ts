@@ -1,6 +1,6 @@
 /** The words that packed events and receipts refer to. */
 import type { Database, StoredWord } from '../../engine/database.ts';
-import type { Connections, Rows } from '../connection/connections.ts';
+import type { Connections, ResultRows } from '../connection/connections.ts';
 import { filledIn } from '../schema/migrations.ts';
 
 export function createWords(connections: Connections, schema: string): Pick<Database, 'words' | 'recentWords'> {
@@ -11,7 +11,7 @@ export function createWords(connections: Connections, schema: string): Pick<Data
      WHERE position > 0 AND position >= $1`,
     schema,
   );
-  const wordsOf = (rows: Rows): StoredWord[] =>
+  const wordsOf = (rows: ResultRows): StoredWord[] =>
     rows.map(([number, position, text]) => ({
       ...{ number: number as number, position: position as number },
       text: text as string,

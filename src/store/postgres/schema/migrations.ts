@@ -5,7 +5,7 @@
  */
 import { Fault } from '../../../model/faults.ts';
 import { holdsLog, incompleteCopy } from '../../engine/copy/refused.ts';
-import type { Connection } from '../connection/connections.ts';
+import type { Connection, Connections } from '../connection/connections.ts';
 import { sqlState } from '../errors.ts';
 import { lockKey } from '../location.ts';
 import { FUNCTIONS } from './functions.ts';
@@ -47,6 +47,18 @@ export async function versionOf(connection: Connection, schema: string): Promise
   } catch (thrown) {
     if (['42P01', '3F000'].includes(sqlState(thrown) ?? '')) return undefined;
     throw thrown;
+  }
+}
+
+/** Migrates on a connection of the pool, which is not used again where that failed. */
+export async function prepare(connections: Connections, schema: string, name: string, major: number): Promise<void> {
+  const connection = await connections.take();
+  let broken = true;
+  try {
+    await migrate(connection, schema, name, { major });
+    broken = false;
+  } finally {
+    connection.release(broken);
   }
 }
 

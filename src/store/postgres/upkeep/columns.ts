@@ -8,13 +8,13 @@ import type { Database } from '../../engine/database.ts';
 import { createWordReader } from '../../engine/packing/word-reader.ts';
 import { type ColumnFault, type Columns, wrongColumn } from '../../engine/upkeep/columns.ts';
 import type { Connections } from '../connection/connections.ts';
-import type { Log } from '../reading/log.ts';
+import type { LogRows } from '../reading/log.ts';
 import { filledIn } from '../schema/migrations.ts';
 
 /** Positions per query. */
 const PAGE = 500;
 
-export function createColumns(connections: Connections, log: Log, words: Database['words'], schema: string) {
+export function createColumns(connections: Connections, log: LogRows, words: Database['words'], schema: string) {
   const sql = (text: string) => filledIn(text, schema);
   const SELECT = sql(
     `SELECT e.position, e.resource, e.sequence, e.body, r.object, r.name, p.resource, p.task, p.session, p.workspace

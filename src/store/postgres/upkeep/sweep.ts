@@ -7,7 +7,7 @@ import type { Connections } from '../connection/connections.ts';
 import { filledIn, PARTITION, quoted } from '../schema/migrations.ts';
 import { FRESH } from './fresh.ts';
 
-export interface Sweep {
+interface Sweep {
   /** Starts, unless it is under way. */
   begin(): void;
   /** Resolves when it has ended. */

@@ -2,7 +2,7 @@
 import { eraOf, firstOfEra, SPAN, stretchOf } from '../../engine/commit/write-set.ts';
 import type { Database, Upkeep } from '../../engine/database.ts';
 import type { Connections } from '../connection/connections.ts';
-import type { Log } from '../reading/log.ts';
+import type { LogRows } from '../reading/log.ts';
 import { prunedHeadName } from '../reading/receipts.ts';
 import { filledIn } from '../schema/migrations.ts';
 import { createColumns } from './columns.ts';
@@ -10,7 +10,7 @@ import { createFoldTable, createFresh } from './fresh.ts';
 
 export interface UpkeepDeps {
   readonly connections: Connections;
-  readonly log: Log;
+  readonly log: LogRows;
   readonly words: Database['words'];
   readonly schema: string;
   /** Called after pruning: what lies below the floor can go. */

@@ -1,8 +1,8 @@
 /** The state of the log as it is while nobody else may write. */
-import type { End } from '../../engine/database.ts';
+import type { LogEnd } from '../../engine/database.ts';
 
 export interface LockedState {
-  readonly end: End;
+  readonly end: LogEnd;
   readonly floor: number;
   /** Of the last event, if it is kept. */
   readonly body: string | undefined;

@@ -26,7 +26,7 @@ export interface WriterDeps {
   /** Called after each commit, so that other stores hear of it. */
   announce(generation: number): void;
 }
-export interface Writer extends Pick<Database, 'commit' | 'transact'> {
+interface Writer extends Pick<Database, 'commit' | 'transact'> {
   readonly ahead: Ahead;
 }
 

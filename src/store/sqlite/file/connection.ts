@@ -53,7 +53,7 @@ export interface Connection {
 /** How long a call may block this process on another process's lock; after that we wait without blocking. */
 const BLOCK_MS = 4;
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly path: string;
   readonly lockTimeoutMs: number;
   readonly maxBytes?: number;

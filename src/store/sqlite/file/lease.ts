@@ -11,7 +11,7 @@ import { Fault } from '../../../model/faults.ts';
 import type { Closable } from '../../../ports/index.ts';
 import { isBusy, sqliteCode } from './errors.ts';
 
-export interface Leases {
+interface Leases {
   take(name: string): Closable | undefined;
   /** Removes the files of leases that are not held. */
   sweep(): void;

@@ -5,7 +5,7 @@
  */
 import { closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Turn, Turns } from '../../engine/database.ts';
+import type { WriterTurns } from '../../engine/database.ts';
 
 /** How often a waiting process looks. */
 const LOOK_MS = 1;
@@ -14,7 +14,7 @@ const STALE_MS = 250;
 /** After its turn a process lets one that waits look first, for so long. */
 const GIVE_WAY_MS = 10;
 
-export interface FileTurns extends Turns {
+export interface FileTurns extends WriterTurns {
   close(): void;
 }
 
@@ -49,7 +49,7 @@ export function createTurns(path: string, version: () => number): FileTurns {
     remove(path);
   }
 
-  async function take(longestMs: number): Promise<Turn | undefined> {
+  async function take(longestMs: number) {
     const began = performance.now();
     while (performance.now() < giveWayUntil && !existsSync(path)) await pause(LOOK_MS);
     while (closed || !tryTake()) {

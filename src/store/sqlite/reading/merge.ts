@@ -7,13 +7,13 @@ import type { Stream } from '../../../model/events.ts';
 import { lastOfStretch, stretchOf } from '../../engine/commit/write-set.ts';
 import type { StoredBody } from '../../engine/database.ts';
 import type { Connection } from '../file/connection.ts';
-import type { Reader } from './reader.ts';
+import type { PagedStream } from './reader.ts';
 
 export type MemberStream =
   | Extract<Stream, { of: 'resource' }>
   | { readonly of: 'task' | 'session'; readonly id: string };
 export interface Merge {
-  open(stream: MemberStream, after: number): Reader;
+  open(stream: MemberStream, after: number): PagedStream;
   /** The position of the stream's first pruned event; undefined: all are kept. */
   prunedFrom(stream: MemberStream): number | undefined;
   tip(stream: MemberStream): number | undefined;
@@ -82,7 +82,7 @@ export function createMerge(connection: Connection): Merge {
     }
   }
 
-  function open(stream: MemberStream, after: number): Reader {
+  function open(stream: MemberStream, after: number): PagedStream {
     const parts = new Map<number, Part>();
     const locations = new Set<number>();
     let last = 0;

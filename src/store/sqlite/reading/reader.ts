@@ -7,19 +7,19 @@ import type { Stream } from '../../../model/events.ts';
 import { SPAN } from '../../engine/commit/write-set.ts';
 import type { Page, StoredBody } from '../../engine/database.ts';
 import type { Connection } from '../file/connection.ts';
-import type { Log } from '../log.ts';
+import type { LogRows } from '../log.ts';
 import { createMerge, type MemberStream } from './merge.ts';
 
-export interface Reader {
+export interface PagedStream {
   page(upTo: number, most: number): Page;
 }
 export interface Readers {
-  open(stream: Stream, after: number): Reader;
+  open(stream: Stream, after: number): PagedStream;
   prunedFrom(stream: Stream): number | undefined;
   tip(stream: Stream): number | undefined;
 }
 
-export function createReaders(connection: Connection, log: Log): Readers {
+export function createReaders(connection: Connection, log: LogRows): Readers {
   const range = connection.prepare(
     'SELECT position, body FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT ?',
   );
@@ -35,7 +35,7 @@ export function createReaders(connection: Connection, log: Log): Readers {
   );
   const merge = createMerge(connection);
 
-  function all(after: number): Reader {
+  function all(after: number): PagedStream {
     let at = after;
     return {
       page(upTo, most) {
@@ -46,7 +46,7 @@ export function createReaders(connection: Connection, log: Log): Readers {
     };
   }
 
-  function workspace(id: string, after: number): Reader {
+  function workspace(id: string, after: number): PagedStream {
     let at = after;
     return {
       page(upTo, most) {

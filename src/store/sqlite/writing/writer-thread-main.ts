@@ -5,7 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { openConnection } from '../file/connection.ts';
 import { createTableWriter } from './table-rows.ts';
-import type { Order, WriterThreadData, WriterThreadReply } from './writer-thread.ts';
+import type { WriteOrder, WriterThreadData, WriterThreadReply } from './writer-thread.ts';
 
 /** Long enough for another process to finish creating or recovering the file. */
 const LOCK_TIMEOUT_MS = 5_000;
@@ -18,7 +18,7 @@ const { claimed, ...file } = workerData as WriterThreadData;
 const connection = await openConnection({ ...file, lockTimeoutMs: LOCK_TIMEOUT_MS, checkpointsOnDemand: true });
 const write = createTableWriter(connection);
 
-function attempt({ after, rows }: Order): WriterThreadReply {
+function attempt({ after, rows }: WriteOrder): WriterThreadReply {
   try {
     connection.begin();
     if (connection.generation() === after) {
@@ -54,7 +54,7 @@ function tidy(): void {
   }
 }
 
-port.on('message', (order: Order | 'end') => {
+port.on('message', (order: WriteOrder | 'end') => {
   if (order === 'end') {
     connection.close();
     port.close();

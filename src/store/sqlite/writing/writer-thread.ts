@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads';
 import type { Logger } from '../../../ports/index.ts';
 import type { Ahead } from '../../engine/database.ts';
 import type { Connection } from '../file/connection.ts';
-import type { Log } from '../log.ts';
+import type { LogRows } from '../log.ts';
 import { type TableRows, tableRowsOf } from './table-rows.ts';
 
 /** What the thread is started with. */
@@ -22,7 +22,7 @@ export interface WriterThreadData {
   readonly claimed: Int32Array;
 }
 /** Message to the thread. */
-export interface Order {
+export interface WriteOrder {
   /** The generation the write set was computed from. If the file has been written to since, the set is void. */
   readonly after: number;
   readonly rows: TableRows;
@@ -47,7 +47,7 @@ export interface WriterThreadThreshold {
 
 export interface WriterThreadDeps {
   readonly connection: Connection;
-  readonly log: Log;
+  readonly log: LogRows;
   readonly threshold: WriterThreadThreshold;
   readonly maxBytes?: number;
   readonly logger?: Logger;
@@ -127,7 +127,7 @@ export function createWriterThread({ connection, log, threshold, maxBytes, logge
       connection.expect(after, isOurs);
       // A caller waits for this write: the process must not exit meanwhile.
       worker.ref();
-      worker.postMessage({ after, rows } satisfies Order);
+      worker.postMessage({ after, rows } satisfies WriteOrder);
       return new Promise((resolve) => {
         answer = resolve;
       });

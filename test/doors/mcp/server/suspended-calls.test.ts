@@ -1,7 +1,7 @@
 /** Calls kept between two requests of the modern era: what is reported meanwhile is received by the request that resumes the call. */
 import { expect, test } from 'vitest';
 import type { FrameOutcome, Notice } from '../../../../adapters/mcp/frames.ts';
-import { type Asking, createSuspendedCalls, type Running } from '../../../../adapters/mcp/server/suspended-calls.ts';
+import { type SuspendedRequest, createSuspendedCalls, type Running } from '../../../../adapters/mcp/server/suspended-calls.ts';
 
 const NEVER = new AbortController().signal;
 const progress = (progressToken: string, done: number): Notice => ({
@@ -13,7 +13,7 @@ const progress = (progressToken: string, done: number): Notice => ({
 test('progress goes by the name of the request that is there now, and what was reported in between is not lost', async () => {
   const suspended = createSuspendedCalls(1000);
   const received: [string, Notice][] = [];
-  const asking = (name: string, more: object = {}): Asking => ({
+  const asking = (name: string, more: object = {}): SuspendedRequest => ({
     who: 'ana',
     method: 'tools/call',
     params: { name: 'slow', arguments: {}, _meta: { progressToken: name }, ...more },
@@ -49,7 +49,7 @@ test('progress goes by the name of the request that is there now, and what was r
 test('a resuming request without a progress token receives no progress', async () => {
   const suspended = createSuspendedCalls(1000);
   const received: Notice[] = [];
-  const asking = (params: Asking['params']): Asking => ({
+  const asking = (params: SuspendedRequest['params']): SuspendedRequest => ({
     who: 'ana',
     method: 'tools/call',
     params: { name: 'slow', ...params },

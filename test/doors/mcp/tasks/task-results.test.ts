@@ -82,7 +82,7 @@ test('a notification of a task carries its result no further than a request does
   const done = { status: 'completed', result: { content: [{ type: 'text', text: 'computed' }] } };
   const server = await openTaskServer(done);
   onTestFinished(() => server.close());
-  const heard = async (rules: readonly ResultRule[]) => {
+  const taken = async (rules: readonly ResultRule[]) => {
     const at = (await open(server.url, rules)).at('u');
     const able = { capabilities: TASKS };
     await askModern(at, 'tools/call', { name: 'job' }, able);
@@ -95,10 +95,10 @@ test('a notification of a task carries its result no further than a request does
     ]);
     return frames[1]?.params;
   };
-  expect((await heard([])).result).toEqual(done.result);
-  expect((await heard([REDACT])).result.content[0].text).toBe('[redacted]');
-  expect(await heard([BLOCK])).toMatchObject({ taskId: 't1', status: 'failed', error: { message: WITHHELD } });
-  expect(await heard([BLOCK])).not.toHaveProperty('result');
+  expect((await taken([])).result).toEqual(done.result);
+  expect((await taken([REDACT])).result.content[0].text).toBe('[redacted]');
+  expect(await taken([BLOCK])).toMatchObject({ taskId: 't1', status: 'failed', error: { message: WITHHELD } });
+  expect(await taken([BLOCK])).not.toHaveProperty('result');
 });
 
 test('resources and prompts are looked at by rules that name no tool', async () => {
