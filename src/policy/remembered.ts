@@ -8,6 +8,7 @@ import type { Action, Decision } from '../model/actions.ts';
 import { coveredAct, coverKey } from '../model/asks.ts';
 import { Fault } from '../model/faults.ts';
 import type { PermissionRule, Session, Task } from '../model/resources.ts';
+import type { JsonObject } from '../model/schema.ts';
 import { everyRow } from '../model/values/every-row.ts';
 import type { ActReader, Clock, Row, RuleDraft, Store } from '../ports/index.ts';
 import { loadPolicies } from './rules/load.ts';
@@ -127,14 +128,31 @@ export function createRememberedAnswers({ store, read, clock }: RememberedDeps):
   }
 
   /** Whether the author of the rule would be permitted to answer this very question. */
-  async function mayAnswer(rule: PermissionRule, action: Action, { ask }: Decision): Promise<boolean> {
+  async function mayAnswer(rule: PermissionRule, action: Action, decision: Decision): Promise<boolean> {
+    const { ask } = decision;
     // A tainted session has read untrusted content, so its request may come from that content.
-    if (action.attributes?.tainted && !rule.tainted) return false;
+    if (action.attributes?.tainted && !rule.tainted && !(await isOwnContent(rule, action, decision))) return false;
     if (ask?.to?.length && !ask.to.includes(rule.created_by)) return false;
     if (action.actor.id === rule.created_by && !rule.interactive) return false;
     if (rule.own || !action.task_id) return true;
     const task = await store.get<Task & Row>('task', action.task_id);
     return task !== undefined && task.created_by !== rule.created_by;
+  }
+
+  /**
+   * Whether the session was tainted by calls that this grant covers: what the approved tool returns was to be expected then. A rule
+   * that asks is not answered so, because it may be about tainted sessions.
+   */
+  async function isOwnContent(
+    { covers, created_at: approvedAt }: PermissionRule,
+    { session_id, server, tool, attributes }: Action,
+    { rule_id }: Decision,
+  ): Promise<boolean> {
+    if (!covers || rule_id !== undefined || !session_id) return false;
+    const taint = await store.get<Row & { readonly from: JsonObject }>('taint', session_id);
+    if (!taint || taint.from.target !== undefined || Date.parse(taint.created_at) < Date.parse(approvedAt))
+      return false;
+    return taint.from.server === server && taint.from.what === (attributes?.own_name ?? tool);
   }
 
   return {

@@ -21,7 +21,7 @@ export interface Client {
 
 const node = (script: string): readonly string[] => [process.execPath, '--input-type=module', '-e', script, '--'];
 
-/** The same for both lines of the TypeScript SDK. */
+/** The same for both lines of the TypeScript SDK. The newest revision, which a client may come to agree on, has no `ping`. */
 const typescript = (imports: string, options: string) => `
   ${imports}
   const { command: [command, ...args], call } = JSON.parse(process.argv.at(-1));
@@ -29,14 +29,23 @@ const typescript = (imports: string, options: string) => `
   await client.connect(new StdioClientTransport({ command, args, env: process.env, stderr: 'ignore' }));
   const able = client.getServerCapabilities() ?? {};
   const attempt = async (run) => await run().catch((cause) => ({ code: cause.code, message: cause.message }));
+  const prompts = able.prompts && (await attempt(() => client.listPrompts()));
+  const resources = able.resources && (await attempt(() => client.listResources()));
+  const prompt = prompts?.prompts?.find(({ arguments: given = [] }) => !given.some(({ required }) => required));
+  const resource = resources?.resources?.[0];
   const said = {
     opened: {
       protocolVersion: client.getNegotiatedProtocolVersion?.(), serverInfo: client.getServerVersion(),
       capabilities: able, instructions: client.getInstructions(),
     },
     tools: able.tools && (await attempt(() => client.listTools())),
-    prompts: able.prompts && (await attempt(() => client.listPrompts())),
-    resources: able.resources && (await attempt(() => client.listResources())),
+    prompts,
+    resources,
+    templates: able.resources && (await attempt(() => client.listResourceTemplates())),
+    prompted: prompt && (await attempt(() => client.getPrompt({ name: prompt.name }))),
+    read: resource && (await attempt(() => client.readResource({ uri: resource.uri }))),
+    nowhere: able.resources && (await attempt(() => client.readResource({ uri: 'no-such://resource' }))),
+    ${options.includes("'auto'") ? '' : 'pinged: await attempt(() => client.ping()),'}
     called: call && (await attempt(() => client.callTool(call))),
     unknown: able.tools && (await attempt(() => client.callTool({ name: 'no-such-tool-at-all', arguments: {} }))),
     nulled: call && (await attempt(() => client.callTool({ ...call, arguments: null }))),
@@ -70,8 +79,16 @@ async def main():
             able = opened.get("capabilities", {})
             if "prompts" in able:
                 said["prompts"] = await attempt(session.list_prompts())
+                plain = [p for p in said["prompts"].get("prompts", []) if not any(a.get("required") for a in p.get("arguments") or [])]
+                if plain:
+                    said["prompted"] = await attempt(session.get_prompt(plain[0]["name"]))
             if "resources" in able:
                 said["resources"] = await attempt(session.list_resources())
+                said["templates"] = await attempt(session.list_resource_templates())
+                found = said["resources"].get("resources", [])
+                if found:
+                    said["read"] = await attempt(session.read_resource(found[0]["uri"]))
+                said["nowhere"] = await attempt(session.read_resource("no-such://resource"))
     print(json.dumps(said))
 asyncio.run(main())
 `;

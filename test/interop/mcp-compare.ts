@@ -10,14 +10,14 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** What may differ. */
 export const DECLARED: readonly string[] = [
-  'for clients that speak 2026-07-28 where the gateway does and the server does not: the number of the revision; in each result, resultType "complete" and the server’s own name and version in _meta; in each list, ttlMs 0 and cacheScope "private"; tasks as the extension instead of a capability and of execution.taskSupport in tools',
+  'for clients that speak 2026-07-28 where the gateway does and the server does not: the number of the revision; in each result, resultType "complete" and the server’s own name and version in _meta; in each list and each resource that is read, ttlMs 0 and cacheScope "private"; tasks as the extension instead of a capability and of execution.taskSupport in tools',
 ];
 
 const NEWEST = '2026-07-28';
 const INFO = 'io.modelcontextprotocol/serverInfo';
 const TASKS = { 'io.modelcontextprotocol/tasks': {} };
-const LISTS: readonly string[] = ['tools', 'prompts', 'resources'];
-const RESULTS: readonly string[] = [...LISTS, 'called', 'unknown', 'nulled'];
+const LISTS: readonly string[] = ['tools', 'prompts', 'resources', 'templates', 'read'];
+const RESULTS: readonly string[] = [...LISTS, 'called', 'unknown', 'nulled', 'prompted', 'nowhere'];
 
 /** The parts that differ. */
 export function differences(direct: Transcript, through: Transcript): readonly string[] {

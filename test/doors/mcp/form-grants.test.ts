@@ -9,6 +9,7 @@ import { openScene, outcome, type Scene, type SceneOptions } from '../../support
 import { echo, type Loose } from '../../support/mcp/upstream.ts';
 
 const ASK = '- { id: ask, when: { tool: [echo, other] }, then: ask }\n- { id: all, when: {}, then: allow }';
+const UNRULED = '- { id: none, when: { tool: no-such }, then: block }';
 const FORMS = { elicitation: { form: {} } };
 const ALL = ['approve', 'approve for this session', 'approve for 2 hours', 'deny'];
 /** Its results taint nothing, so that only the grant decides whether a second call is asked about. */
@@ -64,6 +65,13 @@ describe.each([
     expect(await call('approve')).toEqual({ choices: ALL, ran: true });
     expect(await call('approve for this session')).toEqual({ choices: ALL, ran: true });
     expect(await call('deny')).toEqual({ ran: true });
+    expect(await call('deny', 'other')).toEqual({ choices: ALL, ran: false });
+  });
+
+  test('of a server as it is by default, without rules: what the tool itself returns does not end it', async () => {
+    const call = await caller(await openScene({ rules: UNRULED, tools: { echo, other: echo } }));
+    expect(await call('approve for this session')).toEqual({ choices: ALL, ran: true });
+    expect([await call('deny'), await call('deny')]).toEqual([{ ran: true }, { ran: true }]);
     expect(await call('deny', 'other')).toEqual({ choices: ALL, ran: false });
   });
 
@@ -140,4 +148,13 @@ test('only a yes can be given for longer, and only for the session or a time', a
   await expect(answer({ approved: true, for: 'ever' })).rejects.toThrow('and not ever');
   await answer({ approved: true, for: 'session' });
   expect(outcome(await call).result.isError).toBeUndefined();
+});
+
+test('for two hours, without rules: asked again in a session that another tool’s content has reached first', async () => {
+  const scene = await openScene({ rules: UNRULED, tools: { echo, other: echo } });
+  const [first, second] = [await legacyCaller(scene), await legacyCaller(scene)];
+  expect(await first('approve for 2 hours')).toEqual({ choices: ALL, ran: true });
+  expect(await second('approve', 'other')).toEqual({ choices: ALL, ran: true });
+  expect(await second('deny')).toEqual({ choices: ALL, ran: false });
+  expect(await first('deny')).toEqual({ ran: true });
 });

@@ -53,6 +53,12 @@ function remembering() {
     pass(ms: number) {
       now += ms;
     },
+    /** The session's first untrusted content, so long after now. */
+    tainted(id: string, from: object, afterMs: number) {
+      const created_at = new Date(now + afterMs).toISOString();
+      rows.splice(0, rows.length, ...rows.filter(({ object }) => object !== 'taint'));
+      rows.push({ object: 'taint', id, from, created_at } as unknown as Row);
+    },
     /** A person approves the question about this act for longer than once. */
     async grants(act: Action, wanted: string, by: Partial<Actor> = {}, ask: Partial<AskRecord> = {}) {
       const { kind, tool, server, definition, actor, session_id, task_id, workspace_id } = act;
@@ -61,7 +67,8 @@ function remembering() {
       const boss: Actor = { id: 'boss', kind: 'person', scopes: ['*'], ...by };
       const draft = await grantFor(record as AskRecord, wanted, { actor: boss, now: clock.now(), store });
       await at.requireSound(draft);
-      rows.push({ ...draft, object: 'permission_rule', id: `rule_${rows.length}` } as unknown as Row & PermissionRule);
+      const made = { object: 'permission_rule', id: `rule_${rows.length}`, created_at: clock.now() };
+      rows.push({ ...draft, ...made } as unknown as Row & PermissionRule);
       await at.refresh();
     },
     async runs(act: Action, decision = ASKED, by = at) {
@@ -91,6 +98,28 @@ describe.each(['session', '2h'])('for %s', (wanted) => {
     const at = remembering();
     await at.grants(ACT, wanted);
     expect([await at.runs(ACT), await at.runs(act)]).toEqual([true, false]);
+  });
+
+  test('content of the tool itself, read since, was to be expected; older content, other content and rules about it count', async () => {
+    const at = remembering();
+    await at.grants(ACT, wanted);
+    const tainted = { ...ACT, attributes: { tainted: true } };
+    const mark = async (from: object, after: number) => {
+      at.tainted(String(ACT.session_id), from, after);
+      return await at.runs(tainted);
+    };
+    const own = { server: ACT.server, what: ACT.tool };
+    expect(await mark(own, 0)).toBe(true);
+    expect(await mark(own, 1)).toBe(true);
+    expect(await mark(own, -1)).toBe(false);
+    expect(await mark({ ...own, what: 'read_page' }, 1)).toBe(false);
+    expect(await mark({ ...own, server: 'shop' }, 1)).toBe(false);
+    expect(await mark({ ...own, target: 'file:///x' }, 1)).toBe(false);
+    at.tainted(String(ACT.session_id), own, 1);
+    expect(await at.runs(tainted, { ...ASKED, rule_id: 'nothing-leaves' })).toBe(false);
+    expect(
+      await at.runs({ ...tainted, tool: 'shown', attributes: { tainted: true, own_name: String(ACT.tool) } }),
+    ).toBe(false);
   });
 
   test('the same call with other arguments runs, and so does one of work that was given on for the principal', async () => {

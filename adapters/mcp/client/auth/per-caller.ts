@@ -157,12 +157,12 @@ export function createPerCaller(name: string, config: UpstreamConfig, deps: PerC
         if (required) return asResult(name, required);
         return await within((one) => one.call(action, signal, context, reference));
       },
-      async pass(request, signal, context) {
+      async pass(request, signal, context, inspect) {
         const required = await lacking().catch((thrown) => asError(thrown));
         const { era } = isMcpRequestContext(context) ? context : { era: 'legacy' as const };
         if (required instanceof SignInRequired) return beforeSignIn(request, era, required);
         if (required) return required;
-        const outcome = await within(async (one) => (await one.pass?.(request, signal, context)) ?? {});
+        const outcome = await within(async (one) => (await one.pass?.(request, signal, context, inspect)) ?? {});
         const { refusal } = auth;
         if (!refusal || request.method !== 'tools/list') return outcome;
         return 'error' in outcome ? beforeSignIn(request, era, refusal) : offering(outcome);

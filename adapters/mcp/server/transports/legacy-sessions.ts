@@ -84,6 +84,8 @@ export function createLegacySessions(options: LegacyOptions): LegacySessions {
   const sessions = new Map<string, Open>();
   const adopting = new Map<string, Promise<boolean>>();
   const limit = createSessionLimit();
+  /** The sessions of each connection that have not ended. A program may open many over one. */
+  const carried = new WeakMap<Socket, Set<Open>>();
 
   function begin(client: LegacyClient, response: ServerResponse, said: JsonObject | undefined): Open | undefined {
     const { actor, endpoint } = client;
@@ -137,6 +139,7 @@ export function createLegacySessions(options: LegacyOptions): LegacySessions {
     open.idle.stop();
     open.session.end();
     open.streams.close();
+    for (const socket of open.sockets) carried.get(socket)?.delete(open);
     ended(open.session.id);
   }
 
@@ -146,9 +149,15 @@ export function createLegacySessions(options: LegacyOptions): LegacySessions {
     open.away = undefined;
     if (open.sockets.has(socket)) return;
     open.sockets.add(socket);
+    const known = carried.get(socket);
+    if (known) return void known.add(open);
+    const all = new Set([open]);
+    carried.set(socket, all);
     socket.once('close', () => {
-      open.sockets.delete(socket);
-      if (open.sockets.size === 0 && sessions.has(open.session.id)) leave(open);
+      for (const each of all) {
+        each.sockets.delete(socket);
+        if (each.sockets.size === 0) leave(each);
+      }
     });
   }
 

@@ -10,9 +10,9 @@ export type Spoken = 'user.message' | 'agent.message';
 export function opened(event: CoreEvent<'session.created'>, get: Get): readonly Change[] {
   const { session } = event.payload;
   const at = event.created_at;
-  // A fork begins with its parent's taint.
+  // A fork begins with its parent's taint, which is as old as it was there.
   const inherited = session.parent_session_id && get<TaintRow>('taint', session.parent_session_id);
-  const taint = inherited && { ...inherited, id: session.id, created_at: at, updated_at: at };
+  const taint = inherited && { ...inherited, id: session.id, updated_at: at };
   const begun = [put(begunSession(event)), ...ownedBy(event, session.id)];
   return taint ? [...begun, put(taint)] : begun;
 }

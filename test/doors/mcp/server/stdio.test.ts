@@ -137,10 +137,10 @@ test('a client that leaves while a call runs or waits for a person is sent nothi
   talk.say({ id: 'e', method: 'tools/call', params });
   await talk.received(({ method }) => method === 'notifications/progress');
   await asked(talk, 'tools/list');
-  const received = talk.frames.length;
+  const before = talk.frames.length;
   talk.input.end();
   await Promise.all([talk.serving, stopped]);
-  expect(talk.frames.slice(received)).toEqual([]);
+  expect(talk.frames.slice(before)).toEqual([]);
 });
 
 test('what is no frame is said to be none, and the line goes on', async () => {

@@ -1,5 +1,6 @@
 /** Clients that leave without a word: what was kept for them is let go, and a client that returns goes on. */
 import { mkdtemp, rm } from 'node:fs/promises';
+import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -65,6 +66,25 @@ test('a hundred sessions that were opened and dropped leave no program behind', 
   expect(programs()).toHaveLength(100);
   await eventually(() => running().length === 0, 'all programs to be ended', { timeoutMs: 60_000 });
 }, 180_000);
+
+test('a connection that carries many sessions keeps none that has ended, and its end leaves all others', async () => {
+  const warned: string[] = [];
+  const warn = ({ name }: Error) => void warned.push(name);
+  process.on('warning', warn);
+  onTestFinished(() => void process.off('warning', warn));
+  const { gateway, programs, running } = await aGateway();
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  for (let count = 0; count < 30; count += 1) {
+    const client = aClient(gateway.at('steered'), {}, agent);
+    await client.open();
+    if (count >= 3) await client.end();
+  }
+  expect(programs()).toHaveLength(30);
+  await eventually(() => running().length === 3, 'the programs of sessions that were ended to be ended');
+  agent.destroy();
+  await eventually(() => running().length === 0, 'the others to be ended');
+  expect(warned).not.toContain('MaxListenersExceededWarning');
+}, 60_000);
 
 test('a caller at its limit is let in where one of its clients has left', async () => {
   const { gateway } = await aGateway();

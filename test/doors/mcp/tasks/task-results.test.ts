@@ -14,9 +14,10 @@ const REDACT: ResultRule = { server: 'u', find: ['comp*ted'], tools: ['slow_*', 
 const BLOCK: ResultRule = { ...REDACT, then: 'block', say: 'not for agents' };
 const WITHHELD = 'the call ran, and its result was withheld: not for agents';
 
-async function open(url: string, rules: readonly ResultRule[], expose: ExposeConfig = {}) {
+async function open(url: string, rules: readonly ResultRule[], expose: ExposeConfig = {}, more: object = {}) {
   const gateway = await openMcpGateway({
-    upstreams: { u: { url, trusted: true } },
+    upstreams: { u: { url, trusted: true, ...more } },
+    secrets: { 'u-visitor': 'the-token-of-the-visitor' },
     expose: { u: expose },
     engines: [createToolPolicy([], rules)],
   });
@@ -82,7 +83,7 @@ test('a notification of a task carries its result no further than a request does
   const done = { status: 'completed', result: { content: [{ type: 'text', text: 'computed' }] } };
   const server = await openTaskServer(done);
   onTestFinished(() => server.close());
-  const taken = async (rules: readonly ResultRule[]) => {
+  const announced = async (rules: readonly ResultRule[]) => {
     const at = (await open(server.url, rules)).at('u');
     const able = { capabilities: TASKS };
     await askModern(at, 'tools/call', { name: 'job' }, able);
@@ -95,18 +96,21 @@ test('a notification of a task carries its result no further than a request does
     ]);
     return frames[1]?.params;
   };
-  expect((await taken([])).result).toEqual(done.result);
-  expect((await taken([REDACT])).result.content[0].text).toBe('[redacted]');
-  expect(await taken([BLOCK])).toMatchObject({ taskId: 't1', status: 'failed', error: { message: WITHHELD } });
-  expect(await taken([BLOCK])).not.toHaveProperty('result');
+  expect((await announced([])).result).toEqual(done.result);
+  expect((await announced([REDACT])).result.content[0].text).toBe('[redacted]');
+  expect(await announced([BLOCK])).toMatchObject({ taskId: 't1', status: 'failed', error: { message: WITHHELD } });
+  expect(await announced([BLOCK])).not.toHaveProperty('result');
 });
 
-test('resources and prompts are looked at by rules that name no tool', async () => {
+test.each([
+  ['for all callers', {}],
+  ['with an account of each caller', { caller_tokens: 'u-{caller}' }],
+])('resources and prompts of a server are looked at by rules that name no tool: %s', async (_, more) => {
   const fixture = await serveFixture();
   onTestFinished(() => fixture.close());
   const rule: ResultRule = { server: 'u', find: ['the same words'], then: 'block', say: 'not for agents' };
   const read = async (rules: readonly ResultRule[]) => {
-    const { request } = await openLegacyClient((await open(fixture.url, rules)).at('u'));
+    const { request } = await openLegacyClient((await open(fixture.url, rules, {}, more)).at('u'));
     return outcome(await request('resources/read', { uri: 'test://static-text' }));
   };
   expect((await read([{ ...rule, tools: ['*_text'] }])).result.contents).toHaveLength(1);
