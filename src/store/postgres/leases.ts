@@ -59,7 +59,7 @@ export function createLeases(deps: LeasesDeps): Leases {
     client.on('error', gone);
     client.on('end', gone);
     await client.connect();
-    await client.query(`SET idle_session_timeout = ${timeoutMs}`);
+    await client.query(`SET idle_session_timeout = ${timeoutMs}; SET default_transaction_isolation = 'read committed'`);
     letExit(client);
     fresh.answeredAt = performance.now();
     fresh.beat = setInterval(() => void beat(fresh), timeoutMs / 4).unref();
