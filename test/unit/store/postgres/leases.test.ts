@@ -80,5 +80,11 @@ test('all leases of a store are lost with their connection, and can be taken aga
   await eventually(() => leases.every((lease) => lease!.lost.aborted), 'the notice');
   const again = await eventually(() => store.lease('a'), 'the lease');
   expect(again.epoch).toBeGreaterThan(leases[0]!.epoch);
+  await Promise.all(['b', 'c'].map((name) => eventually(() => store.lease(name), 'the others')));
+  const connections = () =>
+    home.database.query(
+      `SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'tollbridge leases' AND datname = current_database()`,
+    );
+  expect(await connections()).toEqual([[1]]);
   expect((await append(store, note('task_a'))).events).toHaveLength(1);
 });
