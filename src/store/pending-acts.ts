@@ -37,7 +37,7 @@ export function createPendingActs({ rows, signer, longest = LONGEST }: PendingAc
   const key = () => createHash('sha256').update(signer.mac('pending-acts encryption key 1')).digest();
 
   function named(askId: string): string {
-    if (!/^[\w-]{1,200}$/.test(askId)) throw new Fault('invalid_request', 'not an id of a question');
+    if (!isName(askId)) throw new Fault('invalid_request', 'not an id of a question');
     return askId;
   }
 
@@ -96,10 +96,15 @@ export function fileActs(dir: string): ActRows {
         // A process that died while writing left a partial draft that no read will ever name.
         if (askId.endsWith('.draft') && ageMs > STALE_DRAFT_MS) await rm(join(dir, askId), { force: true });
       }
-      return found.filter(({ askId }) => /^[\w-]+$/.test(askId));
+      return found.filter(({ askId }) => isName(askId));
     },
   };
 }
+
+/** Ids of a replay's questions have a dot: `ask_replay_….q1`. */
+const isName = (askId: string): boolean =>
+  askId.length <= 200 && /^[\w-]+(\.[\w-]+)*$/.test(askId) && !askId.endsWith('.draft');
+
 const STALE_DRAFT_MS = 10 * 60_000;
 
 async function ageOf(dir: string, askId: string): Promise<{ askId: string; ageMs: number }> {

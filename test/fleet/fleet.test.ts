@@ -16,7 +16,7 @@ afterAll(async () => {
   await setup?.stop();
 }, 60_000);
 
-fleetStories(() => setup, 5);
+fleetStories(() => setup, 9);
 
 const REVISION = '2025-11-25';
 

@@ -25,6 +25,7 @@ beforeAll(async () => {
   inbox = await openHook({ lasting: true });
   peer = await openHook({ lasting: true });
   fleet = await openFleet({
+    count: 1,
     env: { TOLLBRIDGE_SECRET_store: PASSWORD, TOLLBRIDGE_SECRET_hook: 'the key of the webhook' },
     config: (dir) => ({
       store: { url: database.url, secret: 'store', lease_timeout: '2s' },
@@ -34,6 +35,7 @@ beforeAll(async () => {
       rules: [{ id: 'ask', when: { effect: 'send' }, then: 'ask' }],
     }),
   });
+  for (let more = 0; more < 2; more += 1) await fleet.start();
   key = await fleet.key('ana');
 }, 120_000);
 afterAll(async () => {

@@ -47,6 +47,10 @@ export function isLocked(thrown: unknown): boolean {
   return ['55P03', '40001', '40P01'].includes(sqlState(thrown) ?? '');
 }
 
+export const throughPooler = (name: string): string =>
+  `${name} is behind a pooler, where leases would not last: name the database itself with store.direct_url`;
+const POOLER = /unsupported startup parameter/i;
+
 /** What to do about errors whose SQLSTATE begins so. */
 const ENVIRONMENT: readonly (readonly [RegExp, (name: string) => string])[] = [
   [/^25006/, (name) => `${name} is read-only: it is a standby, or was demoted. Point the store at the primary`],
@@ -81,6 +85,9 @@ export function environmentFault(thrown: unknown, name: string): Fault | undefin
     );
   }
   const { message } = (thrown ?? {}) as Thrown;
+  if (typeof message === 'string' && POOLER.test(message)) {
+    return new Fault('unavailable', throughPooler(name), { cause: causeOf(thrown) });
+  }
   if (state === undefined && typeof message === 'string' && NO_TLS.test(message)) {
     return new Fault('unavailable', `${name} speaks no TLS, and its sslmode asks for it: see ssl in postgresql.conf`, {
       cause: causeOf(thrown),

@@ -3,15 +3,16 @@
  * the modules of this folder together.
  */
 import { randomBytes } from 'node:crypto';
+import { Fault } from '../../model/faults.ts';
 import type { Database } from '../engine/database.ts';
 import { createStore, type EngineOptions, type EngineStore, LOCK_TIMEOUT_MS } from '../engine/store.ts';
 import type { OpenOptions, SchemaVersion } from '../index.ts';
 import { createDatabaseClock } from './connection/clock.ts';
-import { type Connections, createConnections } from './connection/connections.ts';
+import { type Connections, createConnections, STATEMENT_MS } from './connection/connections.ts';
 import { createNotices } from './connection/notices.ts';
 import { createTurns } from './connection/turns.ts';
 import { createVersions } from './connection/versions.ts';
-import { environmentFault, isConnectionLoss, isLocked, readFault } from './errors.ts';
+import { environmentFault, isConnectionLoss, isLocked, readFault, throughPooler } from './errors.ts';
 import { createLeases, LEASE_MS } from './leases.ts';
 import { nameOf, type PostgresLocation, SCHEMA, targetOf } from './location.ts';
 import { createLookups } from './lookups.ts';
@@ -101,6 +102,7 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
   const direct = directUrl === undefined ? target : targetOf({ ...options, url: directUrl });
   const connections = createConnections(target, options);
   try {
+    if (directUrl === undefined) await requireDirect(connections, options.statementTimeoutMs ?? STATEMENT_MS, name);
     await prepare(connections, schema, name, options.incomplete ? COPYING : MAJOR);
   } catch (thrown) {
     await connections.close();
@@ -151,4 +153,10 @@ async function openPostgres(options: PostgresOptions): Promise<Database> {
       clock.close();
     },
   };
+}
+
+/** A pooler that drops what a client asks for when it connects would drop leases too, without a word. */
+async function requireDirect(connections: Connections, statementTimeoutMs: number, name: string): Promise<void> {
+  const [found] = await connections.query("SELECT setting FROM pg_settings WHERE name = 'statement_timeout'");
+  if (Number(found?.[0]) !== statementTimeoutMs) throw new Fault('unavailable', throughPooler(name));
 }

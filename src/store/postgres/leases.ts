@@ -58,8 +58,15 @@ export function createLeases(deps: LeasesDeps): Leases {
     const gone = (): void => drop(fresh);
     client.on('error', gone);
     client.on('end', gone);
-    await client.connect();
-    await client.query(`SET idle_session_timeout = ${timeoutMs}`);
+    try {
+      await client.connect();
+      await client.query(
+        `SET idle_session_timeout = ${timeoutMs}; SET default_transaction_isolation = 'read committed'`,
+      );
+    } catch (thrown) {
+      void endClient(client);
+      throw thrown;
+    }
     letExit(client);
     fresh.answeredAt = performance.now();
     fresh.beat = setInterval(() => void beat(fresh), timeoutMs / 4).unref();
@@ -68,6 +75,8 @@ export function createLeases(deps: LeasesDeps): Leases {
 
   function drop(fresh: Session): void {
     clearInterval(fresh.beat);
+    // Its end is told more than once, and the last time there may be another session already.
+    if (fresh.lost.signal.aborted) return;
     session = undefined;
     fresh.lost.abort();
     void endClient(fresh.client);

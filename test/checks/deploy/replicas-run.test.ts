@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { exchange } from '../../support/mcp/wire-client.ts';
 import { createDatabase, PASSWORD } from '../../support/postgres/server.ts';
@@ -57,7 +58,11 @@ test('two gateways run with the files of the page', { timeout: 120_000 }, async 
   const bearer = { ...HOST, authorization: `Bearer ${(JSON.parse(made.out) as { key: string }).key}` };
   const native = { ...bearer, 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
   for (const { url } of [one, two])
-    expect((await exchange(`${url}/v1/tasks`, { method: 'GET', headers: native })).status).toBe(200);
+    await eventually(
+      async () => (await exchange(`${url}/v1/tasks`, { method: 'GET', headers: native })).status === 200,
+      'the key to open',
+      { timeoutMs: 1_000 },
+    );
   const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
   const opened = await exchange(`${one.url}/mcp`, {
     headers: bearer,

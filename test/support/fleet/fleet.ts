@@ -65,15 +65,18 @@ export async function openFleet({
   writeFileSync(journal, '');
   const balancer = await openBalancer();
   let replicas: Replica[] = [];
+  /** Of replicas that are starting or there. */
+  const slots = new Set<number>();
   const balance = () => balancer.to(replicas.map(({ url }) => url));
 
   function freeSlot(): number {
-    for (let slot = 0; ; slot += 1) if (!replicas.some((each) => each.slot === slot)) return slot;
+    for (let slot = 0; ; slot += 1) if (!slots.has(slot)) return slot;
   }
 
   async function start(): Promise<Replica> {
     const { npm_command: _, ...inherited } = process.env;
     const slot = freeSlot();
+    slots.add(slot);
     const file = fileOf(slot);
     // Clients name the balancer, whose port is not the one that is listened on.
     const listen = { allowed_hosts: ['127.0.0.1'] };
@@ -101,9 +104,14 @@ export async function openFleet({
     return replica;
   }
 
-  async function end(replica: Replica, signal: NodeJS.Signals = 'SIGTERM'): Promise<number> {
+  function forget(replica: Replica): void {
     replicas = replicas.filter((each) => each !== replica);
+    slots.delete(replica.slot);
     balance();
+  }
+
+  async function end(replica: Replica, signal: NodeJS.Signals = 'SIGTERM'): Promise<number> {
+    forget(replica);
     replica.child.kill(signal);
     const late = setTimeout(() => replica.child.kill('SIGKILL'), 20_000);
     const code = await replica.ended;
@@ -123,10 +131,7 @@ export async function openFleet({
     start,
     stop: end,
     known: () => replicas.map(({ url }) => url),
-    forget(replica) {
-      replicas = replicas.filter((each) => each !== replica);
-      balance();
-    },
+    forget,
     async key(name, kind = 'person', scopes = ['*', 'approvals:own']) {
       const { key } = await openApiKeys(data, systemClock).create({
         name,
@@ -141,7 +146,9 @@ export async function openFleet({
     },
   };
   try {
-    for (let made = 0; made < count; made += 1) await start();
+    // At once, as an installation starts: they make the tables of the log together.
+    const started = await Promise.allSettled(Array.from({ length: count }, start));
+    for (const each of started) if (each.status === 'rejected') throw each.reason;
     return fleet;
   } catch (cause) {
     await fleet.close();

@@ -16,7 +16,12 @@ export const pgbouncer = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '
 
 const ADMIN = 'pgbouncer';
 
-export async function startPgBouncer(to: number, database: string, size: number): Promise<Pooler> {
+export async function startPgBouncer(
+  to: number,
+  database: string,
+  size: number,
+  ignored: readonly string[] = [],
+): Promise<Pooler> {
   const dir = mkdtempSync(join(tmpdir(), 'tb-pgbouncer-'));
   // As root it refuses to run, so then it is another user who reads this.
   chmodSync(dir, 0o755);
@@ -37,6 +42,7 @@ server_round_robin = 1
 default_pool_size = ${size}
 min_pool_size = ${size}
 max_client_conn = 200
+ignore_startup_parameters = ${ignored.join(',')}
 `,
   );
   const as = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];

@@ -31,7 +31,12 @@ interface Client {
 const SSL_REQUEST = 80877103;
 const KNOWN = ['user', 'database', 'client_encoding', 'application_name'];
 
-export async function startPooler(to: number, database: string, size: number): Promise<Pooler> {
+export async function startPooler(
+  to: number,
+  database: string,
+  size: number,
+  ignored: readonly string[] = [],
+): Promise<Pooler> {
   const clients = new Set<Client>();
   const free: Server[] = [];
   const waiting: Client[] = [];
@@ -122,7 +127,7 @@ export async function startPooler(to: number, database: string, size: number): P
       early = early.subarray(first.length);
       if (first.readInt32BE(4) === SSL_REQUEST) return void socket.write('N');
       const words = first.toString('utf8', 8).split('\0');
-      const foreign = words.find((word, at) => at % 2 === 0 && word !== '' && !KNOWN.includes(word));
+      const foreign = words.find((word, at) => at % 2 === 0 && word !== '' && ![...KNOWN, ...ignored].includes(word));
       if (foreign)
         return void socket.end(
           message('E', Buffer.from(`SFATAL\0C08P01\0Munsupported startup parameter: ${foreign}\0\0`)),

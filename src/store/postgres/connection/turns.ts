@@ -93,7 +93,7 @@ export function createTurns(target: Target, versions: Versions, schema: string):
         if (taken.status === 'fulfilled') release();
         return undefined;
       }
-      // Rows are lists here, which the types of the driver say only where one query is awaited.
+      // The types of the driver leave out what `rowMode` does; the columns are those of the statement.
       const row = (state.value as unknown as pg.QueryArrayResult).rows[0] as StateRow;
       held = true;
       versions.seen(row[0], row[1], row[9]);

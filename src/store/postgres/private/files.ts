@@ -127,7 +127,7 @@ export async function openDatabaseFiles(
     let broken = true;
     try {
       await connection.batch(
-        `BEGIN; SET LOCAL lock_timeout = ${waitMs}; SET LOCAL statement_timeout = ${2 * waitMs};
+        `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${waitMs}; SET LOCAL statement_timeout = ${2 * waitMs};
          SET LOCAL idle_in_transaction_session_timeout = ${waitMs}; SET LOCAL synchronous_commit = on; SELECT 1`,
       );
       await connection.query('SELECT pg_advisory_xact_lock($1::bigint)', [lockKey(schema, lock)]);

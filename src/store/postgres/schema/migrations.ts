@@ -77,7 +77,9 @@ export async function migrate(
   }
   if (server![1] !== 'UTF8') throw new Fault('unsupported_version', `the encoding of ${name} is not UTF8`);
   if (isCurrent(await versionOf(connection, schema), steps, major, name)) return;
-  await connection.batch('BEGIN; SET LOCAL lock_timeout = 60000; SET LOCAL synchronous_commit = on; SELECT 1');
+  await connection.batch(
+    'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 60000; SET LOCAL synchronous_commit = on; SELECT 1',
+  );
   try {
     await connection.query('SELECT pg_advisory_xact_lock($1::bigint)', [lockKey(schema, 'migrate')]);
     const version = await versionNow(connection, schema);

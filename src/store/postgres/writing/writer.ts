@@ -50,9 +50,10 @@ export function createWriter(deps: WriterDeps): Writer {
   const WRITE = `SELECT CASE WHEN ${SERVER} = $${ALL_PARAMETERS + 1} THEN ${filledIn('$S', schema)}.write_1(${placeholders}) END AS write_1`;
   const COUNT = filledIn('SELECT $S.count_1($1, $2)', schema);
   const RESOLVE = filledIn('SELECT $S.resolve_1($1, $2, $3, $4)', schema);
-  // The server ends a transaction whose holder is silent, so that a gateway that hangs does not keep the lock.
+  // The server ends a transaction whose holder is silent, so that a gateway that hangs does not keep the lock. The state is read as of when
+  // the lock was got, whatever isolation the database defaults to.
   const BEGIN = filledIn(
-    `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${2 * lockTimeoutMs + 1_000};
+    `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${2 * lockTimeoutMs + 1_000};
      SELECT $S.durable_1(${standby}); SELECT *, ${SERVER} FROM $S.lock_1(${lockTimeoutMs})`,
     schema,
   );

@@ -82,3 +82,26 @@ test('all leases of a store are lost with their connection, and can be taken aga
   expect(again.epoch).toBeGreaterThan(leases[0]!.epoch);
   expect((await append(store, note('task_a'))).events).toHaveLength(1);
 });
+
+test('a session that ends late takes nothing from the one that came after it', async () => {
+  const proxy = await startProxy(home.database.port);
+  onTestFinished(() => proxy.close());
+  const location = home.database.location();
+  const directUrl = location.url.replace(`:${home.database.port}/`, `:${proxy.port}/`);
+  const store = await home.open({ ...location, directUrl, leaseTimeoutMs: 500 });
+  const first = await store.lease('a');
+  proxy.hold();
+  await eventually(() => first!.lost.aborted, 'the notice');
+  // The old connection hears of its end when the new one is there already.
+  proxy.resume();
+  const second = await store.lease('b');
+  const third = await store.lease('c');
+  const connections = async () => {
+    const [[count]] = (await home.database.query(
+      `SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'tollbridge leases' AND datname = current_database()`,
+    )) as [[number]];
+    return count;
+  };
+  await eventually(async () => (await connections()) === 1, 'one session for both');
+  expect([second!.lost.aborted, third!.lost.aborted]).toEqual([false, false]);
+});

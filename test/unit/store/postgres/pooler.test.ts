@@ -10,7 +10,7 @@ import { all, append, note, postgresHome } from './home.ts';
 
 const home = postgresHome();
 
-type Start = (to: number, database: string, size: number) => Promise<Pooler>;
+type Start = (to: number, database: string, size: number, ignored?: readonly string[]) => Promise<Pooler>;
 const POOLERS: readonly (readonly [string, Start])[] = [
   [pgbouncer ? 'the pooler of this tree' : 'the pooler of this tree (PgBouncer is not installed here)', startPooler],
   ...(pgbouncer ? [['PgBouncer', startPgBouncer] as const] : []),
@@ -62,12 +62,18 @@ test.each(POOLERS)(
   },
 );
 
-test.each(POOLERS)('a pooler that knows no statement timeout is told none: %s', async (_, start) => {
+test.each(POOLERS)('a pooler is not taken for the database: leases need the database itself: %s', async (_, start) => {
   const { database } = home;
   const location = database.location();
-  const pooler = await start(database.port, database.name, 2);
-  onTestFinished(() => pooler.close());
-  const url = location.url.replace(`:${database.port}/`, `:${pooler.port}/`);
-  await expect(home.open({ ...location, url })).rejects.toThrow();
-  await append(await home.open({ ...location, url, directUrl: location.url }), note('task_a'));
+  // The second one takes what it does not know, and forgets it.
+  for (const ignored of [[], ['statement_timeout']]) {
+    const pooler = await start(database.port, database.name, 2, ignored);
+    onTestFinished(() => pooler.close());
+    const url = location.url.replace(`:${database.port}/`, `:${pooler.port}/`);
+    await expect(home.open({ ...location, url })).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringMatching(/is behind a pooler, .* name the database itself with store.direct_url$/),
+    });
+    await append(await home.open({ ...location, url, directUrl: location.url }), note('task_a'));
+  }
 });

@@ -128,10 +128,10 @@ test('what a standby lacked that took over is not counted on, and none of its nu
   await eventually(() => append(one, note('task_b', { n: 3 })).then(Boolean, () => false), 'the other store to write');
   await here!.replace('keys', () => 'new');
   await eventually(() => there!.readNow('keys') === 'new', 'the file that was changed after that');
+  await append(two, note('task_a', { n: 5 }));
   await expect(two.commit({ lease: unaware, decide: () => ({ events: [note('task_a', { n: 4 })] }) })).rejects.toEqual(
     expect.objectContaining({ kind: 'conflict', details: { lease: 'work' } }),
   );
-  await append(two, note('task_a', { n: 5 }));
   await one.commit({ lease: taken, decide: () => ({ events: [note('task_a', { n: 6 })] }) });
   const found = await all(await openAt(urlOf(cluster)));
   expect(found.map(({ id, resource, sequence, payload }) => [id, resource.id, sequence, payload.n])).toEqual([

@@ -49,3 +49,22 @@ test('a gateway that keeps its turn for ever delays the others and stops none of
   await client.query('SELECT pg_advisory_lock($1::bigint)', [lockKey(location.schema, 'turn')]);
   await writeAtOnce(location);
 });
+
+test.each(['repeatable read', 'serializable'])(
+  'a database whose transactions are %s by default is used as any other',
+  async (level) => {
+    const { name } = home.database;
+    onTestFinished(
+      async () => void (await home.database.query(`ALTER DATABASE ${name} RESET default_transaction_isolation`)),
+    );
+    await home.database.query(`ALTER DATABASE ${name} SET default_transaction_isolation = '${level}'`);
+    const location = home.database.location();
+    await writeAtOnce(location);
+    const [one, two] = [await home.open(location), await home.open(location)];
+    for (let n = 0; n < 20; n++) {
+      const leases = await Promise.all([one.lease(`lease ${n}`), two.lease(`lease ${n}`)]);
+      expect(leases.filter(Boolean)).toHaveLength(1);
+      await Promise.all(leases.map((lease) => lease?.close()));
+    }
+  },
+);
