@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Asking, createAsking } from '../../adapters/ahp/client/harness-client.ts';
-import { type HarnessLink, openLink, type HarnessLocation } from '../../adapters/ahp/client/transports.ts';
+import { type HarnessLink, type HarnessLocation, openLink } from '../../adapters/ahp/client/transports.ts';
 import { settingsOf } from '../../adapters/ahp/config.ts';
 import { LOCAL_AGENT, openHarnessDoor, serveUnix } from '../../adapters/ahp/server/door.ts';
 import type { Harness } from '../../adapters/ahp/server/harness.ts';
@@ -74,7 +74,12 @@ async function measure(bench: (typeof names)[number]): Promise<Measured> {
   }
 }
 
-async function connect(bench: (typeof names)[number], side: Side, dir: string, closing: Closable[]): Promise<HarnessLink> {
+async function connect(
+  bench: (typeof names)[number],
+  side: Side,
+  dir: string,
+  closing: Closable[],
+): Promise<HarnessLink> {
   if (bench === 'ahp-stdio') {
     return await openLink({ command: [process.execPath, CHILD, side, dir] }, undefined, QUIET);
   }

@@ -92,7 +92,7 @@ export function createBridge(deps: BridgeDeps): Bridge {
       return mounted.tools().flatMap(({ name, pass }) => (pass ? [name] : []));
     },
     async serverStates(actor) {
-      // Who reads the metrics learns which servers answer, and nothing of their tools.
+      // A reader of the metrics learns which servers answer, and nothing of their tools.
       if (!holds(actor, 'metrics:read')) requireReadScope(actor, 'skill');
       return tools.states(actor);
     },

@@ -11,7 +11,7 @@ interface Outbox {
   /** Continues after a position, or from the first unsent frame. A fault when that position is no longer kept. */
   attach(open: () => SseStream, after: number | undefined): SseStream;
   readonly read: boolean;
-  /** Nobody reads it, and there is nothing to read. */
+  /** No reader is connected, and no message is left to read. */
   readonly idle: boolean;
   close(): void;
 }

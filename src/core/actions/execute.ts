@@ -93,7 +93,7 @@ export function createActs(deps: ActsDeps): Acts {
     const unfit = found && argumentsTrouble(found.skill, action.arguments);
     const misfit =
       unfit === undefined ? undefined : blocked('invalid_arguments', `invalid arguments for ${action.tool}: ${unfit}`);
-    // Nobody is asked about a call that its server is going to refuse.
+    // No question is opened about a call that its server is going to refuse.
     const theirs = misfit && found?.answersMissing && onlyLacks(found.skill, action.arguments);
     const refused = theirs ? undefined : misfit;
     const unasked = theirs ? () => misfit : options.unlisted ? notListed : undefined;
@@ -279,7 +279,7 @@ export function actionHandlers(
   };
 }
 
-/** Nobody can judge a call of a tool that has no definition; a rule may allow it all the same. */
+/** A call of a tool without a definition cannot be judged; a rule may allow it all the same. */
 function notListed(decision: Decision): Decision {
   const reason = `${decision.reason} (its server lists no such tool)`;
   return { ...decision, verdict: 'block', code: 'not_listed', reason };

@@ -1,4 +1,4 @@
-/** Who may not come in: a gateway that others can reach needs a way to tell callers apart, and a failed login is recorded. */
+/** Refused logins: a gateway that others can reach needs a way to tell callers apart, and a failed login is recorded. */
 import type { ApiKeys } from '../../auth/api-keys.ts';
 import type { FailedLoginNote } from '../../auth/failed-logins.ts';
 import type { EventDraft } from '../../model/events.ts';

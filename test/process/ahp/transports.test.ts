@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Asking, createAsking } from '../../../adapters/ahp/client/harness-client.ts';
 import { createUpstream } from '../../../adapters/ahp/client/policy-engine.ts';
-import { type Credential, openLink, type HarnessLocation } from '../../../adapters/ahp/client/transports.ts';
+import { type Credential, type HarnessLocation, openLink } from '../../../adapters/ahp/client/transports.ts';
 import { type AhpConfig, settingsOf, type UpstreamConfig } from '../../../adapters/ahp/config.ts';
 import { ahpDoor } from '../../../adapters/ahp/server/door.ts';
 import type { AhpEvent } from '../../../adapters/ahp/translate.ts';

@@ -3,7 +3,7 @@
  * teller runs what the agent was let do, and the world is left as the story says.
  */
 import { settingsOf } from '../../../adapters/ahp/config.ts';
-import { type HarnessCaller, createHarness } from '../../../adapters/ahp/server/harness.ts';
+import { createHarness, type HarnessCaller } from '../../../adapters/ahp/server/harness.ts';
 import type { AskRecord } from '../../../src/model/asks.ts';
 import type { Json, JsonObject } from '../../../src/model/schema.ts';
 import type { Row } from '../../../src/ports/index.ts';

@@ -1,7 +1,12 @@
 /** A real gateway with the AHP harness in it, and someone who speaks to it in as few words as possible. */
 import { onTestFinished } from 'vitest';
 import { type AhpConfig, settingsOf } from '../../../adapters/ahp/config.ts';
-import { type HarnessCaller, createHarness, type Harness, type MessageOutcome } from '../../../adapters/ahp/server/harness.ts';
+import {
+  createHarness,
+  type Harness,
+  type HarnessCaller,
+  type MessageOutcome,
+} from '../../../adapters/ahp/server/harness.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import type { JsonObject } from '../../../src/model/schema.ts';
 import type { Logger } from '../../../src/ports/index.ts';

@@ -1,7 +1,11 @@
 /** Calls kept between two requests of the modern era: what is reported meanwhile is received by the request that resumes the call. */
 import { expect, test } from 'vitest';
 import type { FrameOutcome, Notice } from '../../../../adapters/mcp/frames.ts';
-import { type SuspendedRequest, createSuspendedCalls, type Running } from '../../../../adapters/mcp/server/suspended-calls.ts';
+import {
+  createSuspendedCalls,
+  type Running,
+  type SuspendedRequest,
+} from '../../../../adapters/mcp/server/suspended-calls.ts';
 
 const NEVER = new AbortController().signal;
 const progress = (progressToken: string, done: number): Notice => ({
