@@ -83,6 +83,7 @@ export type {
   Committed,
   Draft,
   EventRange,
+  EventStream,
   FilterName,
   GrownNode,
   Lease,
