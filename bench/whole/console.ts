@@ -1,12 +1,14 @@
 /**
  * Ten open consoles and the gateway's throughput: tasks per second while another process does what ten pages do (each reads the stream of
  * every event, and asks for running tasks and health now and then), against the same gateway without them. Then one real browser with
- * 100,000 events in the log: time until a key is answered, and the page's memory with all of them loaded.
+ * 100,000 events in the log: time until a key is answered, the page's memory with all of them loaded, and how it keeps up with 500 more
+ * a second: the time that a key takes, and the longest time between two frames.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import chromium from '@sparticuz/chromium';
 import { type Browser, chromium as driver, type Page } from 'playwright-core';
 import { readConfig } from '../../src/runtime/config/config.ts';
@@ -17,11 +19,13 @@ export const name = 'console';
 export const names = ['console-open', 'console-page'];
 
 const CONSOLES = 10;
-const TASKS = 100;
+const TASKS = 250;
 const AT_ONCE = 8;
 const ROUNDS = 5;
 const EVENTS = 100_000;
 const BATCH = 500;
+/** Events a second while the page is measured, in as many parts, for as many seconds. */
+const BUSY = { perSecond: 500, parts: 20, seconds: 4 };
 const VERSION = { 'harn-agents-protocol-version': 'agents-protocol-2026-04-25' };
 
 export async function run(wanted: string = name): Promise<readonly Measured[]> {
@@ -45,10 +49,12 @@ async function throughput(gateway: Gateway): Promise<Measured> {
   const ours: Rate[] = [];
   const theirs: Rate[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
-    theirs.push(await rate(gateway));
+    // Turn by turn: what changes while the bench runs counts for both.
+    if (round % 2 === 0) theirs.push(await rate(gateway));
     const readers = await openReaders(gateway);
     ours.push(await rate(gateway));
     readers.kill();
+    if (round % 2 === 1) theirs.push(await rate(gateway));
   }
   const middle = (rates: readonly Rate[], of: keyof Rate) => median(rates.map((one) => one[of]));
   const each = (rates: readonly Rate[]) => rates.map(({ perSecond }) => Math.round(perSecond)).join(' ');
@@ -84,6 +90,7 @@ async function page(gateway: Gateway): Promise<Measured> {
       interactive_ms,
       empty_ms: empty.ms,
       ...(await loadedWhole(full.page)),
+      ...(await keptUp(full.page, gateway, session)),
     };
   } finally {
     await browser.close();
@@ -149,17 +156,19 @@ async function openReaders({ url, token }: Gateway) {
   return child;
 }
 
-async function seed({ core }: Gateway, session: string): Promise<void> {
-  for (let from = 0; from < EVENTS; from += BATCH) {
-    const events = Array.from({ length: BATCH }, (_, at) => ({
-      event: 'vendor.tollbridge.note' as const,
-      resource: { object: 'session', id: session },
-      workspace_id: 'workspace_default',
-      session_id: session,
-      payload: { text: `row ${from + at} of many` },
-    }));
-    await core.log.commit({ decide: () => ({ events }) });
-  }
+async function seed({ core }: Pick<Gateway, 'core'>, session: string): Promise<void> {
+  for (let from = 0; from < EVENTS; from += BATCH) await notes({ core }, session, from, BATCH);
+}
+
+async function notes({ core }: Pick<Gateway, 'core'>, session: string, from: number, count: number): Promise<void> {
+  const events = Array.from({ length: count }, (_, at) => ({
+    event: 'vendor.tollbridge.note' as const,
+    resource: { object: 'session', id: session },
+    workspace_id: 'workspace_default',
+    session_id: session,
+    payload: { text: `row ${from + at} of many` },
+  }));
+  await core.log.commit({ decide: () => ({ events }) });
 }
 
 function openBrowser(): Promise<Browser> {
@@ -201,6 +210,51 @@ async function loadedWhole(page: Page) {
   await protocol.send('HeapProfiler.collectGarbage');
   const { usedSize } = await protocol.send('Runtime.getHeapUsage');
   return { rows, filter_ms, heap_mb: Math.round(usedSize / 1e6) };
+}
+
+/** All rows listed, and 500 more each second. */
+async function keptUp(page: Page, gateway: Gateway, session: string) {
+  const count = async () => Number(await page.locator('.list').getAttribute('data-count'));
+  const filter = page.getByLabel('Text', { exact: true });
+  await filter.fill('');
+  // In a field, a key is a letter.
+  await filter.blur();
+  while ((await count()) < EVENTS);
+  const before = await count();
+  await page.evaluate(`
+    window.gaps = [];
+    let last = performance.now();
+    const frame = (now) => { window.gaps.push(now - last); last = now; requestAnimationFrame(frame); };
+    requestAnimationFrame(frame);
+  `);
+  let written = 0;
+  const { perSecond, parts, seconds } = BUSY;
+  const writing = (async () => {
+    const began = performance.now();
+    for (let part = 0; part < seconds * parts; part += 1) {
+      await notes(gateway, session, written, perSecond / parts);
+      written += perSecond / parts;
+      await sleep(Math.max(0, began + ((part + 1) * 1000) / parts - performance.now()));
+    }
+  })();
+  const keys: number[] = [];
+  for (let press = 0; press < seconds * 2; press += 1) {
+    const pressed = performance.now();
+    await page.keyboard.press('p');
+    await page.getByRole('button', { name: press % 2 === 0 ? /^Resume/ : /^Pause/ }).waitFor();
+    keys.push(Math.round(performance.now() - pressed));
+    await sleep(400);
+  }
+  await writing;
+  while ((await count()) < before + written);
+  const gaps = await page.evaluate<readonly number[]>('window.gaps.slice(1)');
+  return {
+    busy_events_per_second: perSecond,
+    busy_key_ms: median(keys),
+    busy_longest_key_ms: Math.max(...keys),
+    busy_frame_ms: round(median(gaps)),
+    busy_longest_frame_ms: Math.round(Math.max(...gaps)),
+  };
 }
 
 function round(figure: number): number {

@@ -12,7 +12,7 @@ import { readJson } from '../transport/http/body.ts';
 import { cookieOf, isOwnPage, proofOf, setCookie } from './cookies.ts';
 import { type BuiltApp, readBuiltApp, sendFile } from './files.ts';
 import { PAGE_HEADERS } from './headers.ts';
-import { roleOf } from './roles.ts';
+import { nothingHere, roleOf } from './roles.ts';
 import { type ConsoleRoute, createConsoleRoutes } from './routes.ts';
 import type { ConsoleServices, ConsoleSession, OidcAnswer, SignedIn } from './services.ts';
 
@@ -127,7 +127,7 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
         return sendJson(response, 200, { ended: true });
       }
       default:
-        throw new Fault('not_found', 'there is nothing of this kind here');
+        throw nothingHere();
     }
   }
 
@@ -136,7 +136,7 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
     const provider = services.signIn.oidc;
     if (!isOwnPage(request)) throw new Fault('permission_denied', 'only a page of this console may sign in');
     if (request.method === 'GET') return sendJson(response, 200, { name: provider?.name ?? null });
-    if (request.method !== 'POST' || !provider) throw new Fault('not_found', 'there is nothing of this kind here');
+    if (request.method !== 'POST' || !provider) throw nothingHere();
     sendJson(response, 200, await provider.begin(originOf(request)));
   }
 
@@ -157,11 +157,14 @@ export function consoleDoor({ http, log, clock, services }: ConsoleDeps): FrontD
       const match = request.method === route.method ? route.path.exec(path) : null;
       if (!match) continue;
       const body = route.method === 'GET' ? undefined : await readJson(request, BODY);
-      const reply = await route.answer({ actor, params: match.slice(1), body, response });
+      const reply = await route.answer({ actor, params: match.slice(1), body, response }).catch((thrown) => {
+        // What a caller lacks the scope for is not there for it, like a route that never was.
+        throw asFault(thrown).kind === 'permission_denied' ? nothingHere() : thrown;
+      });
       if (reply !== 'answered') sendJson(response, 200, reply);
       return;
     }
-    throw new Fault('not_found', 'there is nothing of this kind here');
+    throw nothingHere();
   }
 
   function sendFault(response: ServerResponse, thrown: unknown): void {

@@ -10,7 +10,7 @@ import type { JsonObject } from '../model/schema.ts';
 import type { Bridge, Clock, Row } from '../ports/index.ts';
 import { framesOf, MOST_RENDERED } from './frames.ts';
 import { healthOf } from './health.ts';
-import { ADMIN, holds, nothingIfHidden, requireAdmin } from './roles.ts';
+import { ADMIN, absentIfHidden, holds, nothingHere, nothingIfHidden, requireAdmin } from './roles.ts';
 import { ruleRoutes } from './rule-routes.ts';
 import type { ConsoleServices } from './services.ts';
 
@@ -88,12 +88,12 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
     {
       // The public lists begin with the oldest.
       method: 'GET',
-      path: /^\/newest\/(session|task)(?:\/([\w.-]+))?$/,
+      path: /^\/newest\/(session|task|receipt)(?:\/([\w.-]+))?$/,
       async answer({ actor, params: [object = '', after] }) {
         if (after) await bridge.view(actor, object, after);
         const query = { object, limit: NEWEST, newestFirst: true, ...(after && { after }) };
         const { data, next } = await bridge.list<Row>(actor, query);
-        return { data, next: next ?? null };
+        return { data, next: next ?? null, ...(object === 'session' && { latest: await latestWork(actor, data) }) };
       },
     },
     {
@@ -159,11 +159,29 @@ export function createConsoleRoutes({ bridge, services, clock }: RouteDeps): rea
       async answer({ actor, params: [id = ''] }) {
         // As hidden as the receipt itself.
         await bridge.view<Row>(actor, 'receipt', id);
-        return await services.inclusion(id);
+        const { before, ...proof } = await services.inclusion(id);
+        const shown = before && (await bridge.view<Row>(actor, 'receipt', before).catch(absentIfHidden));
+        return { ...proof, before: shown ?? null };
       },
     },
     ...ruleRoutes(services.rules),
   ];
+
+  /** The newest task of each of these sessions, among the newest of all of them. An id alone tells a reader nothing. */
+  async function latestWork(actor: Actor, sessions: readonly Row[]): Promise<Readonly<Record<string, Row>>> {
+    if (sessions.length === 0) return {};
+    const where = { session_id: sessions.map(({ id }) => id) };
+    const { data } = await bridge
+      .list<Row & { readonly session_id: string }>(actor, {
+        object: 'task',
+        where,
+        limit: LOOKED_AT,
+        newestFirst: true,
+      })
+      .catch((thrown) => ({ data: nothingIfHidden(thrown) }));
+    // The newest of a session is the last one put.
+    return Object.fromEntries(data.toReversed().map((task) => [task.session_id, task]));
+  }
 
   /** How earlier questions about the same tool ended, among the latest that this actor may see. */
   async function askedBefore(actor: Actor, { id, action }: AskRecord) {
@@ -202,7 +220,7 @@ function pendingOf({ metadata }: Skill): (JsonObject & { readonly version: strin
 
 /** Heads and proofs are hashes: they tell how many receipts there are, and nothing in them. */
 function requireReceipts(actor: Actor): void {
-  if (!holds(actor, 'receipts:read')) throw new Fault('not_found', 'there is nothing of this kind here');
+  if (!holds(actor, 'receipts:read')) throw nothingHere();
 }
 
 const NEWEST = 100;

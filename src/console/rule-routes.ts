@@ -4,7 +4,7 @@ import { Fault } from '../model/faults.ts';
 import type { JsonObject } from '../model/schema.ts';
 import { asText } from '../model/values/as-text.ts';
 import { own } from '../model/values/own.ts';
-import { holds, requireAdmin } from './roles.ts';
+import { holds, nothingHere, requireAdmin } from './roles.ts';
 import type { ConsoleRoute } from './routes.ts';
 import type { RulesService } from './services.ts';
 
@@ -92,7 +92,7 @@ export function ruleRoutes(rules: RulesService): readonly ConsoleRoute[] {
 
 /** Recorded decisions are of everybody's work. */
 function requireSight(actor: Actor): void {
-  if (!holds(actor, 'others:read')) throw new Fault('not_found', 'there is nothing of this kind here');
+  if (!holds(actor, 'others:read')) throw nothingHere();
 }
 
 function casesIn(body: unknown): string {

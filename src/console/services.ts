@@ -58,8 +58,10 @@ export interface ConsoleServices {
   keys(): Promise<readonly object[]>;
   /** A signed head of the tree of receipts, the proof that it continues the one of this size, and the witnesses' state. */
   proof(from: number | undefined): Promise<object>;
-  /** The proof that a receipt is in the tree. Throws `not_found`. */
-  inclusion(receipt: string): Promise<object>;
+  /** The proof that a receipt is in the tree, and the id of the one before it in its chain. Throws `not_found`. */
+  inclusion(
+    receipt: string,
+  ): Promise<{ readonly head: object; readonly inclusion: object; readonly before: string | undefined }>;
   /** The protocols that tell events, each with a renderer of its own for one reading. */
   views(): ReadonlyMap<string, FrameView>;
   /** A tool's definition as a person who accepts it leaves it: with the effect that its server states. */

@@ -8,7 +8,7 @@ import type { Memory, Pointer, Quota, Skill } from '../model/resources.ts';
 import type { JsonObject } from '../model/schema.ts';
 import type { ActResult, AddressState, AgentFace } from './agents.ts';
 import type { InputCommand } from './session-inputs.ts';
-import type { Closable, EventRange, ListQuery, Missing, Row } from './store.ts';
+import type { Closable, EventRange, EventStream, ListQuery, Missing, Row } from './store.ts';
 import type { ToolBackend, ToolCallCount, ToolServerState } from './tools.ts';
 import type { SecretUser } from './vaults.ts';
 
@@ -44,7 +44,7 @@ export interface StreamClient {
 /** The whole interface from a door into core. */
 export interface Bridge {
   submit<K extends CommandKind>(command: Extract<Command, { kind: K }>): Promise<Accepted<K>>;
-  follow(actor: Actor, from: { stream: Stream; after?: Cursor | 'now' }, signal: AbortSignal): AsyncIterable<CoreEvent>;
+  follow(actor: Actor, from: { stream: Stream; after?: Cursor | 'now' }, signal: AbortSignal): EventStream;
   events(actor: Actor, range: EventRange): AsyncIterable<CoreEvent>;
   /** The events of a task or session that are no longer kept; undefined when all of them are. */
   firstMissing(actor: Actor, stream: Stream): Promise<Missing | undefined>;

@@ -84,6 +84,7 @@ export type {
   Committed,
   Draft,
   EventRange,
+  EventStream,
   FilterName,
   GrownNode,
   Lease,

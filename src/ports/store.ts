@@ -165,6 +165,12 @@ export interface LogTreeState {
   readonly frontier: readonly string[];
 }
 
+/** Events in order. Waiting for each of many costs more than reading it. */
+export interface EventStream extends AsyncIterable<CoreEvent> {
+  /** The next event, where it is there already; the others are waited for. */
+  ready?(): CoreEvent | undefined;
+}
+
 export interface Store {
   commit(unit: Unit): Promise<Committed>;
   read(range: EventRange): AsyncIterable<CoreEvent>;
@@ -172,10 +178,7 @@ export interface Store {
    * Past events, then live ones, with no gap and no repeat, including those that other processes append to the same log. Ends when
    * the signal fires.
    */
-  follow(
-    from: { stream: Stream; after?: Cursor | 'now'; kinds?: readonly string[] },
-    signal: AbortSignal,
-  ): AsyncIterable<CoreEvent>;
+  follow(from: { stream: Stream; after?: Cursor | 'now'; kinds?: readonly string[] }, signal: AbortSignal): EventStream;
   event(id: Cursor): Promise<CoreEvent | undefined>;
   /** The newest event of a stream. */
   tip(stream: Stream): Promise<Cursor | undefined>;

@@ -177,6 +177,37 @@ test('on a phone it is approved with changed arguments, and exactly those run', 
   });
 });
 
+test('changed arguments are decided again: what a rule forbids does not run, whoever approves it', async () => {
+  const at = await openConsole(`demo: true
+rules:
+  - { id: mail-asks, when: { effect: send }, then: ask }
+  - { id: not-to-bea, when: { effect: send, target: bea }, then: deny, say: bea gets no mail }
+`);
+  const task = await at.work(MAIL);
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/approvals`);
+  await page.getByRole('button', { name: 'Change arguments' }).click();
+  const field = page.getByLabel(/Arguments to run instead/);
+  await field.fill('{ "to": "bea", "text": "report" }');
+  await page.getByRole('button', { name: 'Approve these arguments' }).click();
+  await page.getByText('bea gets no mail').first().waitFor();
+  const eventsNamed = async (name: string) =>
+    (await at.call('GET', `/v1/tasks/${task}/events?limit=200`)).body.data.filter(
+      ({ event }: { event: string }) => event === name,
+    );
+  expect(await eventsNamed('tool.completed'), 'nothing ran').toEqual([]);
+  const [refused] = await eventsNamed('vendor.tollbridge.answer_refused');
+  expect(refused.payload, 'what was tried is on record').toMatchObject({
+    by: expect.stringMatching(/^local:console:/),
+    rule_id: 'not-to-bea',
+  });
+  // The question is still open, for other arguments.
+  await field.fill('{ "to": "cem", "text": "report" }');
+  await page.getByRole('button', { name: 'Approve these arguments' }).click();
+  await page.locator('.outcome', { hasText: 'Approved by you' }).waitFor();
+  await expect.poll(async () => (await eventsNamed('tool.completed')).length, { timeout: 20_000 }).toBe(1);
+});
+
 test('a grant holds for the session and the time it was given for', async () => {
   const at = await openConsole();
   const session = await at.session();

@@ -3,20 +3,38 @@
  * `npm run pictures` takes the pictures of `docs/images` here, so each is of a page that was checked.
  */
 import { expect, test } from 'vitest';
-import { openConsole, seriousIssues } from '../support/console/console.ts';
+import { openConsole, seriousIssues, watched } from '../support/console/console.ts';
 import { PROTOCOLS, raiseOnAll, waitingCount } from '../support/console/traffic.ts';
-import { picture } from '../support/process/browser.ts';
+import { openPage, picture } from '../support/process/browser.ts';
 
 const WIDE = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 780 };
 const CONFIGURATION = `demo: true
 rules:
-  - { id: reads-are-fine, when: { effect: read }, then: allow, say: reading changes nothing }
+  - id: reads-are-fine
+    when: { effect: read }
+    then: allow
+    say: reading changes nothing
+  - id: notes-may-change
+    when: { effect: write }
+    then: allow
+  - id: work-may-be-shared
+    when: { kind: handoff }
+    then: allow
   # Mail, posts and payments reach other people.
-  - { id: outside-needs-a-human, when: { effect: [send, publish, pay] }, then: ask, say: "data leaves this host, so a person decides" }
+  - id: outside-needs-a-human
+    when: { effect: [send, publish, pay] }
+    then: ask
+    say: data leaves this host, so a person decides
+  - id: nothing-is-deleted
+    when: { effect: delete }
+    then: deny
+    say: notes are kept
 quotas: { monthly: { limits: { tool_calls: 500, usd: 20 } } }
 `;
-
+/** Work of every kind: a read, a change of a file, an act that asks, work handed over, and a file that is made. */
+const WORK =
+  'read plan then write plan Look twice before you leap then send the plan to ana then handoff to second: read todo then artifact';
 test('every page shows the traffic of all six protocols, without a serious issue, in light, dark and on a phone', async () => {
   const at = await openConsole(CONFIGURATION);
   const ended = (id: string) =>
@@ -24,9 +42,22 @@ test('every page shows the traffic of all six protocols, without a serious issue
       .poll(async () => (await at.call('GET', `/v1/tasks/${id}`)).body.status, { timeout: 20_000 })
       .toMatch(/COMPLETED|FAILED/);
   const page = await at.page(WIDE);
-  const task = await at.work('read plan then artifact');
+  const task = await at.work(WORK);
+  await expect.poll(() => waitingCount(at), { timeout: 20_000 }).toBe(1);
+  const { body: asked } = await at.call('GET', '/v1/permission-requests?status=pending');
+  // Who started work may not approve its acts.
+  const answered = await fetch(`${at.gateway.url}/v1/permission-requests/${asked.data[0].id}/respond`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${await at.key('approver', 'paula')}`,
+      'content-type': 'application/json',
+      'harn-agents-protocol-version': 'agents-protocol-2026-04-25',
+    },
+    body: JSON.stringify({ approved: true, reason: 'as agreed' }),
+  });
+  expect(answered.status).toBe(200);
   await ended(task);
-  await at.key('approver', 'paula');
+  await ended(await at.work('delete plan then read nothing'));
   const { session_id: session } = (await at.call('GET', `/v1/tasks/${task}`)).body;
   const receipts = await at.call('GET', `/v1/receipts?task_id=${task}`);
   const replay = await at.call('POST', `/v1/tasks/${task}/replay`, { mode: 'exact' });
@@ -70,7 +101,7 @@ test('every page shows the traffic of all six protocols, without a serious issue
   };
 
   await go('/', 'Health');
-  await page.locator('.health', { hasText: 'signing key' }).getByText('well').nth(1).waitFor();
+  await page.locator('.health', { hasText: 'signing key' }).getByText('ok', { exact: true }).nth(1).waitFor();
   await page.getByText('tool calls: 0 of 500').waitFor();
   await show('/', 'Health', 'overview');
   await show('/approvals', 'Arguments', 'approvals');
@@ -80,7 +111,7 @@ test('every page shows the traffic of all six protocols, without a serious issue
   }
   await show('/sessions', session, 'sessions');
   await show(`/sessions/${session}`, 'read_note', 'session');
-  await show(`/sessions/${session}?view=conversation`, 'read plan then artifact');
+  await show(`/sessions/${session}?view=conversation`, WORK);
   await show(`/sessions/${session}?view=files`, 'report.patch', 'files');
   await page.locator('.diff .added').first().waitFor();
   await show(`/sessions/${session}?view=cost`, 'Tokens in');
@@ -97,10 +128,25 @@ test('every page shows the traffic of all six protocols, without a serious issue
   await show(`/replay/${task}`, 'Start the replay');
   await show(
     `/replay/${task}?with=${replay.body.id}`,
-    /the kind and the summary of its source|events differ/,
+    /the kind and the content of its source|events differ/,
     'replay',
   );
   await raiseOnAll(at, 'again');
   await expect.poll(() => waitingCount(at), { timeout: 15_000 }).toBeGreaterThanOrEqual(10);
   await show('/map', /built in · [1-9]\d* \/ min/, 'map');
+
+  const stranger = watched(await openPage(WIDE));
+  await stranger.goto(at.gateway.url);
+  await stranger.getByLabel('Or use an API key').waitFor();
+  for (const [as, colorScheme, size] of [
+    ['light', 'light', WIDE],
+    ['dark', 'dark', WIDE],
+    ['phone', 'light', PHONE],
+  ] as const) {
+    await stranger.emulateMedia({ colorScheme });
+    await stranger.setViewportSize(size);
+    await stranger.evaluate('new Promise(requestAnimationFrame)');
+    expect(['sign-in', as, await seriousIssues(stranger)]).toEqual(['sign-in', as, []]);
+    await picture(stranger, `sign-in-${as}`);
+  }
 }, 120_000);

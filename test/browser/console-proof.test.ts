@@ -60,14 +60,123 @@ test('an export made in the page has the receipts, the keys and a signed head of
   const head = JSON.parse(await downloaded(page, 'tree-head.json'));
   const keys = JSON.parse(await downloaded(page, 'keys.json'));
   expect(receipts.trimEnd().split('\n')).toHaveLength(head.size);
-  // A page that lists some of the receipts exports all of them: the head is of all.
-  const task = await at.work('read todo');
-  await done(at, task);
-  await page.goto(`${at.gateway.url}/proof?task=${task}`);
-  await page.getByText('1 receipt of one task').waitFor();
-  expect((await downloaded(page, 'receipts.jsonl')).trimEnd().split('\n')).toHaveLength(head.size + 1);
   expect(keys.keys.map(({ kid }: { kid: string }) => kid)).toContain(head.signature.key_id);
 });
+
+test('receipts are listed newest first, older ones on request, and an export has those that are not listed too', async () => {
+  const at = await openConsole();
+  const first = await at.work('hello');
+  await done(at, first);
+  const session = await at.session();
+  await Promise.all(Array.from({ length: 100 }, () => at.work('hello', session)));
+  await expect.poll(async () => (await receiptsOf(at)).length, { timeout: 60_000 }).toBe(101);
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/proof`);
+  const rows = page.locator('#page section').first().locator('td a');
+  await expect.poll(() => rows.count(), { timeout: 20_000 }).toBe(100);
+  const ids = (await receiptsOf(at)).map(({ id }) => id);
+  expect(await rows.allTextContents()).toEqual(ids.toReversed().slice(0, 100));
+  expect((await downloaded(page, 'receipts.jsonl')).trimEnd().split('\n')).toHaveLength(101);
+  await page.getByRole('button', { name: 'Older receipts' }).click();
+  await expect.poll(() => rows.count(), { timeout: 20_000 }).toBe(101);
+  expect(await page.getByRole('button', { name: 'Older receipts' }).count()).toBe(0);
+  // The second of them: the one before it in the chain is read for the check, though no list has it.
+  await page.goto(`${at.gateway.url}/proof/${ids[1]}`);
+  await page.getByText('Checked in this browser: nothing is wrong').waitFor();
+  expect(await state(page, 'Chain')).toBe('ok');
+  await page.goto(`${at.gateway.url}/proof?task=${first}`);
+  await expect.poll(() => page.locator('#page td a').allTextContents(), { timeout: 20_000 }).toEqual([ids[0]]);
+}, 120_000);
+
+async function receiptsOf(at: ConsoleGateway): Promise<readonly { readonly id: string }[]> {
+  const found: { readonly id: string }[] = [];
+  let cursor = '';
+  do {
+    const { body } = await at.call('GET', `/v1/receipts?limit=200${cursor && `&cursor=${cursor}`}`);
+    found.push(...body.data);
+    cursor = body.page.has_more ? body.page.next_cursor : '';
+  } while (cursor);
+  return found;
+}
+
+/** The document with one value changed, for each value of it, with the path to it. */
+function* tampered(value: unknown, path: readonly string[] = []): Generator<readonly [string, unknown]> {
+  if (typeof value === 'object' && value !== null) {
+    for (const [name, member] of Object.entries(value)) {
+      for (const [where, changed] of tampered(member, [...path, name])) {
+        yield [where, Array.isArray(value) ? value.with(Number(name), changed) : { ...value, [name]: changed }];
+      }
+    }
+    return;
+  }
+  const where = path.join('.');
+  if (typeof value === 'string')
+    yield [where, value === '' ? 'x' : `${value.slice(0, -1)}${value.endsWith('0') ? '1' : '0'}`];
+  else if (typeof value === 'number') yield [where, value + 1];
+  else if (typeof value === 'boolean') yield [where, !value];
+  else yield [where, 'x'];
+}
+
+test('whichever value of a receipt is changed, a check fails; and a page without cryptography says that it checks nothing', async () => {
+  const at = await openConsole('demo: true\nrules: [{ id: all, when: {}, then: allow }]\n');
+  await done(at, await at.work('hello'));
+  await done(at, await at.work('read plan then send report to ana then artifact'));
+  const row = (await receiptsOf(at))[1] as unknown as { id: string; wire: { payload: object } };
+  const page = await at.page();
+  await page.goto(`${at.gateway.url}/proof/${row.id}`);
+  const heading = page.locator('#page section h2').nth(1);
+  const says = (text: RegExp) => expect.poll(() => heading.textContent(), { timeout: 20_000 }).toMatch(text);
+  await says(/nothing is wrong/);
+  // Each value of the document in turn, in the page, by the browser's own cryptography.
+  const changes = [...tampered(row.wire.payload)].map(([where, changed]) => [where, JSON.stringify(changed)] as const);
+  expect(changes.length).toBeGreaterThan(100);
+  const unnoticed = await page.evaluate<readonly string[]>(`(async () => {
+    const area = document.querySelector('textarea');
+    const write = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set;
+    const heading = () => document.querySelectorAll('#page section h2')[1].textContent;
+    const until = async (begins) => {
+      for (const end = performance.now() + 5000; performance.now() < end; ) {
+        if (heading().startsWith(begins)) return true;
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+      return false;
+    };
+    const put = (text) => { write.call(area, text); area.dispatchEvent(new Event('input', { bubbles: true })); };
+    const original = area.value;
+    const found = [];
+    for (const [where, text] of ${JSON.stringify(changes)}) {
+      put(text);
+      if (!(await until('Broken: '))) found.push(where);
+      put(original);
+      if (!(await until('Checked'))) found.push('not restored after ' + where);
+    }
+    return found;
+  })()`);
+  expect(unnoticed).toEqual([]);
+  // And by hand: a byte of the signature, of its algorithm, of the chain, of the tree's leaf, and one that ends the JSON.
+  const document = page.getByLabel('The receipt as JSON');
+  const written = await document.inputValue();
+  for (const [from, to, fails] of [
+    ['"algorithm": "ed25519"', '"algorithm": "ed448"', /^Broken: log$/],
+    ['"signature": "base64:', '"signature": "base64:A', /^Broken: signature, log$/],
+    ['"previous_receipt_hash": "sha256:', '"previous_receipt_hash": "sha256:0', /^Broken: hash, signature, log, tree$/],
+    ['"schema": ', '"scheme": ', /^Broken: schema, hash/],
+    ['{', '', /^Broken: document$/],
+  ] as const) {
+    expect(written).toContain(from);
+    await document.fill(written.replace(from, to));
+    await says(fails);
+    await page.getByRole('button', { name: 'Restore' }).click();
+    await says(/nothing is wrong/);
+  }
+
+  await page.addInitScript("Object.defineProperty(Crypto.prototype, 'subtle', { get: () => undefined })");
+  await page.reload();
+  await says(/^Not checked$/);
+  await page.getByText('This browser checks nothing on a page that came over plain HTTP').waitFor();
+  await page.goto(`${at.gateway.url}/proof`);
+  await page.getByText('This browser checks nothing on a page that came over plain HTTP').waitFor();
+}, 60_000);
 
 test('links to another gateway hold against its documents, and not against changed ones', async () => {
   const callee = await openConsole();

@@ -1,6 +1,6 @@
 /** Sign-in to the console: a link that works once, a session that is worth nothing elsewhere, roles, and its end. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -135,6 +135,15 @@ test('the cookie alone is worth nothing: not to a program, not to another origin
   expect(mcp.status, 'the session is not valid at other doors').toBe(401);
   const elsewhere = await fetch(tasks.replace('127.0.0.1', 'localhost'), { headers: whole });
   expect(elsewhere.status, 'the session is bound to the host it was opened under').toBe(401);
+  // A name of the attacker's that points at this machine, as after DNS rebinding: no page, no sign-in, no session.
+  for (const path of ['/', '/console/session', '/console/api/catalog', '/v1/tasks']) {
+    const answered = await statusAs(at.gateway.url, path, {
+      ...whole,
+      host: 'evil.example',
+      'sec-fetch-site': 'same-origin',
+    });
+    expect([path, answered]).toEqual([path, 403]);
+  }
   const forged = await fetch(`${at.gateway.url}/console/session`, { method: 'DELETE', headers });
   expect(forged.status).toBe(401);
 
@@ -154,6 +163,16 @@ test('the cookie alone is worth nothing: not to a program, not to another origin
   const framed = evil.frames().find((frame) => frame.url().startsWith(at.gateway.url));
   expect(await framed?.locator('nav').count(), 'no page frames the console').toBeFalsy();
 });
+
+/** The status of an answer to a request with this Host: `fetch` sends its own. */
+function statusAs(url: string, path: string, headers: Record<string, string>): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    get(new URL(path, url), { headers }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    }).on('error', reject);
+  });
+}
 
 test('every answer of the console carries the policy, and there is no inline script or style in it', async () => {
   const at = await openConsole();

@@ -2,6 +2,7 @@
  * Sends events to one follower, from its cursor on: past events, then live ones, none twice, none left out. An error that ends
  * the stream is reported in it.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { asText, type CoreEvent, type Cursor, Fault, isTerminal, type Stream } from '../../../src/index.ts';
 import { bearerOf } from '../../../src/transport/http/bearer.ts';
 import { requestIdOf } from '../../../src/transport/http/server.ts';
@@ -10,6 +11,14 @@ import { asciiJson, toWireFault } from '../translate.ts';
 import type { Call, Reply, RouteContext } from './call.ts';
 import { createOutbox } from './outbox.ts';
 import { beginning, readable } from './pages.ts';
+
+/**
+ * A follower of the whole log is an observer: nothing waits for an answer on such a stream. The first event is sent at once; those of the
+ * next milliseconds are taken and written together, because each event by itself costs several times as much, for every observer.
+ */
+const PACE_OF_ALL_MS = 20;
+/** Older events are read and not waited for. */
+const PAST_MS = 1000;
 
 export interface StreamRequest {
   readonly stream: Stream;
@@ -74,11 +83,20 @@ export async function streamEvents(
     last = events.at(-1)?.id ?? last;
     metrics.eventsSent(events.length);
   });
+  const put = (event: CoreEvent) => (only && !only(event)) || outbox.put(event);
   try {
-    for await (const event of bridge.follow(call.actor, { stream, ...(after && { after }) }, sse.signal)) {
-      if (only && !only(event)) continue;
-      if (!outbox.put(event) && !(await outbox.room())) break;
+    const events = bridge.follow(call.actor, { stream, ...(after && { after }) }, sse.signal);
+    for await (const event of events) {
+      let roomy = put(event);
+      if (stream.of === 'all') {
+        for (let next = events.ready?.(); next; next = roomy ? events.ready?.() : undefined) roomy = put(next);
+      }
+      if (!roomy && !(await outbox.room())) break;
       if (stream.of === 'task' && endsTask(event)) break;
+      if (stream.of === 'all' && Date.parse(deps.clock.now()) - Date.parse(event.created_at) < PAST_MS) {
+        outbox.flush();
+        await sleep(PACE_OF_ALL_MS);
+      }
     }
     outbox.flush();
     if (sse.stalled) {

@@ -139,10 +139,25 @@ export async function all<T>(path: string, most = 2000): Promise<readonly T[]> {
 export interface Newest<T> {
   readonly data: readonly T[];
   readonly next: string | null;
+  /** Of sessions: the newest task of each, by the session's id. */
+  readonly latest?: Readonly<Record<string, Task>>;
 }
 
+export interface Task {
+  readonly id: string;
+  readonly session_id: string;
+  readonly status: string;
+  readonly created_at: string;
+  readonly assigned_agent_id?: string | null;
+  readonly input?: unknown;
+  readonly replay?: unknown;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+export type Listed = 'session' | 'task' | 'receipt';
+
 /** The newest of a kind, and below them those before `after`. */
-export async function newest<T>(object: 'session' | 'task', after = ''): Promise<Newest<T>> {
+export async function newest<T>(object: Listed, after = ''): Promise<Newest<T>> {
   return await call<Newest<T>>(`/console/api/newest/${object}${after && `/${after}`}`);
 }
 

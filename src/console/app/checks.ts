@@ -16,7 +16,7 @@ export interface Material {
   readonly text: string;
   /** The published keys, as text. */
   readonly keys: string;
-  /** Receipts of the same workspace that this reader may see. */
+  /** The receipt as the log has it, and the one before it in its chain, as far as this reader may see them. */
   readonly others: readonly Bag[];
   readonly events: readonly LogEvent[] | undefined;
   readonly schema: Bag | undefined;
@@ -60,7 +60,7 @@ export async function checksOf({
       : bad('Hash', `the document has ${hash}, and states ${String(stated)}`),
     await signatureCheck(body, signature, keys),
     chainCheck(receipt, others),
-    logCheck(receipt, String(stated), others),
+    logCheck(receipt, others),
     await eventsCheck(receipt, events),
     await treeCheck(hash, tree, keys),
     await linksCheck(receipt, other),
@@ -110,6 +110,8 @@ async function signatureCheck(
     await signed(body, signature, keysIn({ 'keys.json': keys }, []), 'the receipt');
     return ok('Signature', `Ed25519, by the published key ${signature.key_id}`);
   } catch (thrown) {
+    if ((thrown as Error).name === 'NotSupportedError')
+      return unknown('Signature', 'this browser cannot check Ed25519 signatures');
     return bad('Signature', (thrown as Error).message || 'it is not what was signed');
   }
 }
@@ -126,13 +128,13 @@ function chainCheck(receipt: Bag, others: readonly Bag[]): Check {
   return unknown('Chain', `the receipt before it (${str(before).slice(0, 23)}…) is not among those you can see`);
 }
 
-/** Whether the log holds this very receipt, among those that this reader may see. */
-function logCheck(receipt: Bag, stated: string, others: readonly Bag[]): Check {
+/** Whether the log holds this very document, to the last member: a signature does not cover what stands beside it. */
+function logCheck(receipt: Bag, others: readonly Bag[]): Check {
   const same = others.find((other) => other.receipt_id === receipt.receipt_id);
   if (!same) return unknown('Log', 'the log has no receipt of this id that you can see');
-  return str(bag(same.chain).receipt_hash) === stated
-    ? ok('Log', 'the log holds this receipt with this hash')
-    : bad('Log', 'the log holds this receipt with another hash');
+  return canonical(same) === canonical(receipt)
+    ? ok('Log', 'the log holds this very document')
+    : bad('Log', 'the log holds another document under this id');
 }
 
 async function eventsCheck(receipt: Bag, events: readonly LogEvent[] | undefined): Promise<Check> {

@@ -49,6 +49,7 @@ class Live implements Feed {
       path: '/v1/events/stream',
       after: cursorAt(from),
       signal: stop.signal,
+      kept: true,
       onEvents: (events) => this.take(events),
       onState: (state) => {
         this.state = state;

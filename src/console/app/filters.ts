@@ -6,6 +6,7 @@ export const FILTERS = [
   'agent',
   'door',
   'tool',
+  'server',
   'verdict',
   'effect',
   'session',
@@ -21,15 +22,19 @@ export type Wanted = (row: EventRow) => boolean;
 export function wantedBy(query: URLSearchParams): Wanted {
   const fixed = FILTERS.flatMap((name) => {
     const value = query.get(name);
+    // Tools of the gateway and of agents have no server, and share their names with those that have one.
+    if (value === null || (value === '' && name !== 'server')) return [];
     // Ids of tasks have no comma; names of tools and people may.
-    return value ? [[name, name === 'task' ? value.split(',') : [value]] as const] : [];
+    return [[name, name === 'task' ? value.split(',') : [value]] as const];
   });
   const text = (query.get('text') ?? '').toLowerCase();
   const since = Number(query.get('since') ?? 0);
+  const until = Number(query.get('until') ?? 0);
   const caller = query.get('caller') ?? '';
   return (row) =>
     fixed.every(([name, value]) => value.includes(row[name])) &&
     (since === 0 || row.at >= since) &&
+    (until === 0 || row.at < until) &&
     (caller === '' || (row.agent || row.person) === caller) &&
     (text === '' ||
       `${row.text} ${row.word} ${row.tool} ${row.person} ${row.agent} ${row.rule}`.toLowerCase().includes(text));

@@ -1,5 +1,7 @@
 import { render } from 'preact';
+import { standBy } from './presence.ts';
 import { Shell } from './shell.tsx';
 
+standBy();
 const root = document.getElementById('app');
 if (root) render(<Shell />, root);

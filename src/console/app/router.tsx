@@ -52,15 +52,18 @@ interface LinkProps {
   readonly class?: string;
   readonly title?: string;
   readonly current?: boolean;
+  /** Where the content has no text. */
+  readonly label?: string;
   readonly children: ComponentChildren;
 }
 
-export function Link({ to, class: name, title, current, children }: LinkProps) {
+export function Link({ to, class: name, title, current, label, children }: LinkProps) {
   return (
     <a
       href={to}
       class={name}
       title={title}
+      aria-label={label}
       aria-current={current ? 'page' : undefined}
       onClick={(event) => {
         if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;

@@ -88,28 +88,42 @@ export function str(value: unknown): string {
   return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '';
 }
 
-/** Who made the calls that have not ended: the event that ends one does not say it again. */
-const callers = new Map<string, string>();
-function callerOf(event: LogEvent, call: string): string {
-  const actor = str(event.actor);
-  if (call === '' || actor === '') return actor || (callers.get(call) ?? '');
-  if (event.event === 'tool.requested') {
-    if (callers.size > 20_000) callers.clear();
-    callers.set(call, same(actor));
+/** What the beginning of a call says and its end does not repeat. */
+interface BegunCall {
+  readonly caller: string;
+  readonly server: string;
+  readonly effect: string;
+}
+const NO_CALL: BegunCall = { caller: '', server: '', effect: '' };
+const begun = new Map<string, BegunCall>();
+
+function callOf({ event, actor, payload }: LogEvent, call: string): BegunCall {
+  if (call === '') return NO_CALL;
+  if (event === 'tool.requested') {
+    if (begun.size > 20_000) begun.clear();
+    begun.set(call, { caller: same(actor), server: same(payload.server), effect: same(payload.effect) });
   }
-  return actor;
+  return begun.get(call) ?? NO_CALL;
+}
+
+/** Events name an agent as an actor (`agent:demo`) or by its name (`demo`); rows name each in one way. */
+function agentOf(name: string): string {
+  return name === '' || isAgent(name) ? name : `agent:${name}`;
 }
 
 export function toRow(event: LogEvent): EventRow {
   const { payload } = event;
-  const call = event.event.startsWith('tool.') ? same(payload.tool_call_id) : '';
+  // Agents number their calls in each task from the beginning.
+  const call = event.event.startsWith('tool.') ? same(`${event.task_id ?? ''} ${str(payload.tool_call_id)}`) : '';
+  const began = callOf(event, call);
   const action = bag(payload.action);
   const decision = bag(payload.decision);
   const ask = bag(payload.ask);
   const about = bag(ask.action);
   const actor = bag(action.actor);
-  const proposer = str(actor.id) || str(about.actor) || callerOf(event, call);
-  const agent = str(bag(payload.task).agent) || str(payload.agent) || (isAgent(proposer) ? proposer : '');
+  const proposer = str(actor.id) || str(about.actor) || str(event.actor) || began.caller;
+  const named = str(bag(payload.task).agent) || str(payload.agent);
+  const agent = agentOf(named) || (isAgent(proposer) ? proposer : '');
   const said = words(event, { payload, action, decision, ask });
   return {
     id: event.id,
@@ -123,9 +137,9 @@ export function toRow(event: LogEvent): EventRow {
     person: same(isAgent(proposer) ? str(payload.by) : str(payload.by) || proposer),
     door: same(str(actor.door) || str(about.door)),
     tool: same(str(action.tool) || str(payload.name) || str(about.tool)),
-    server: same(str(action.server) || str(payload.server) || str(about.server)),
+    server: same(str(action.server) || str(payload.server) || str(about.server) || began.server),
     verdict: same(str(decision.verdict)),
-    effect: same(str(action.effect) || str(payload.effect) || str(about.effect)),
+    effect: same(str(action.effect) || str(payload.effect) || str(about.effect) || began.effect),
     evidence: same(str(action.evidence) || str(payload.evidence)),
     rule: same(str(decision.rule_id) || str(payload.rule_id) || str(ask.rule_id)),
     session: same(event.session_id),
@@ -179,7 +193,7 @@ function words(
     case 'tool.denied':
       return said('approval', 'denied', 'bad', `${name} by ${str(payload.by)} ${str(payload.reason)}`);
     case 'tool.approval_required':
-      return said('approval', 'waits', 'warn', str(payload.question));
+      return said('approval', WAITING, 'warn', str(payload.question));
     case 'vendor.tollbridge.ask_opened':
       return said('approval', 'question', 'warn', str(ask.question));
     case 'vendor.tollbridge.ask_closed':
@@ -203,7 +217,7 @@ function words(
         [str(bag(payload.model).provider), str(bag(payload.model).model)].join(' ').trim(),
       );
     case 'session.message_appended':
-      return said('message', 'kept', '', `in the conversation, from the ${str(payload.role) || 'agent'}`);
+      return said('message', 'transcript', '', `in the conversation, from the ${str(payload.role) || 'agent'}`);
     case 'vendor.tollbridge.alarm':
       return said('system', 'alarm', 'bad', str(payload.message));
     case 'user.message':
@@ -229,13 +243,15 @@ function words(
   }
   if (event.event.startsWith('task.')) {
     const to = str(payload.to);
-    const tone = to === 'COMPLETED' ? 'good' : to === 'FAILED' ? 'bad' : '';
+    const waits = to === 'AUTH_REQUIRED' || to === 'INPUT_REQUIRED';
+    const tone = to === 'COMPLETED' ? 'good' : to === 'FAILED' ? 'bad' : waits ? 'warn' : '';
     const failure = bag(bag(payload.task).failure);
+    const given = event.event === 'task.submitted' ? taskText(payload.task) : '';
     return said(
       'task',
-      event.event.slice(5).replace('_', ' '),
+      waits ? WAITING : event.event.slice(5).replace('_', ' '),
       tone,
-      [str(payload.reason) || str(failure.message), str(event.task_id)].filter(Boolean).join(' · '),
+      [given || str(payload.reason) || str(failure.message), str(event.task_id)].filter(Boolean).join(' · '),
     );
   }
   const group: Group = event.event.startsWith('receipt.')
@@ -251,6 +267,15 @@ function words(
     str(payload.reason) ||
     `${str(event.resource?.object)} ${str(event.resource?.id)}`;
   return said(group, word, '', [rest.join(' '), about].filter(Boolean).join(' · '));
+}
+
+/** A task or a call that goes on when a person has answered. */
+const WAITING = 'waiting';
+
+/** What a task was given to do. */
+export function taskText(task: unknown): string {
+  const input = bag(bag(task).input);
+  return str(input.text) || messageText(input.message ?? input);
 }
 
 function said(group: Group, word: string, tone: EventRow['tone'], text: string): Said {
@@ -290,12 +315,30 @@ export function artifactName(artifact: unknown): string {
   return str(name) || str(bag(metadata).name) || str(id);
 }
 
+/** Tokens and money in words; other numbers by their names. */
 export function usageText(payload: Bag): string {
-  const tokens = bag(payload.tokens);
-  const shown = Object.entries({ ...payload, ...tokens })
-    .filter(([, value]) => typeof value === 'number')
-    .map(([name, value]) => `${name} ${String(value)}`);
-  return shown.join(' · ');
+  const {
+    input_tokens: given,
+    output_tokens: made,
+    usd: _,
+    cost_usd: __,
+    usd_micros: ___,
+    ...others
+  } = {
+    ...payload,
+    ...bag(payload.tokens),
+  } as Bag;
+  const usd = usdIn(payload);
+  return [
+    typeof given === 'number' && `${given.toLocaleString('en')} tokens in`,
+    typeof made === 'number' && `${made.toLocaleString('en')} tokens out`,
+    usd > 0 && `${usd.toFixed(4)} USD`,
+    ...Object.entries(others).map(
+      ([name, value]) => typeof value === 'number' && `${name.replaceAll('_', ' ')} ${value.toLocaleString('en')}`,
+    ),
+  ]
+    .filter(Boolean)
+    .join(' · ');
 }
 
 /** The number in an event's id. */

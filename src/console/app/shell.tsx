@@ -1,6 +1,6 @@
 /** The frame round every page: sign-in, navigation, the connection's state, the count of approvals in the tab. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, type Me, onSessionChange, onSessionEnd, signOut, whoAmI } from './api.ts';
+import { ApiError, holds, type Me, onSessionChange, onSessionEnd, signOut, whoAmI } from './api.ts';
 import { feed, useFeed } from './feed.ts';
 import iconUrl from './icon.svg';
 import iconWaitingUrl from './icon-waiting.svg';
@@ -14,8 +14,9 @@ import { Replay } from './pages/replay.tsx';
 import { Rules } from './pages/rules.tsx';
 import { SessionPage } from './pages/session.tsx';
 import { SignIn } from './pages/sign-in.tsx';
+import { onWaitingTold, tellWaiting } from './presence.ts';
 import { go, Link, useRoute } from './router.tsx';
-import { Trouble, useKeys } from './ui.tsx';
+import { Empty, Title, Trouble, useKeys } from './ui.tsx';
 import { useWaiting, waiting } from './waiting.ts';
 
 interface Entry {
@@ -23,18 +24,26 @@ interface Entry {
   readonly name: string;
   readonly key: string;
   readonly icon: string;
+  /** What a reader has to hold; where one is missing, the page is not there. */
+  readonly needs?: string;
 }
 
 const ENTRIES: readonly Entry[] = [
   { page: '', name: 'Overview', key: '1', icon: 'M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-4H4zM14 8h6V4h-6z' },
-  { page: 'approvals', name: 'Approvals', key: '2', icon: 'M4 12l5 5L20 6' },
-  { page: 'activity', name: 'Activity', key: '3', icon: 'M3 12h4l3-7 4 14 3-7h4' },
-  { page: 'sessions', name: 'Sessions', key: '4', icon: 'M4 6h10M7 12h13M5 18h8' },
-  { page: 'proof', name: 'Proof', key: '5', icon: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6z' },
-  { page: 'rules', name: 'Rules', key: '6', icon: 'M5 4h14v16H5zM9 9h6M9 13h6' },
+  { page: 'approvals', name: 'Approvals', key: '2', needs: 'tasks:read', icon: 'M4 12l5 5L20 6' },
+  { page: 'activity', name: 'Activity', key: '3', needs: 'events:read', icon: 'M3 12h4l3-7 4 14 3-7h4' },
+  { page: 'sessions', name: 'Sessions', key: '4', needs: 'sessions:read', icon: 'M4 6h10M7 12h13M5 18h8' },
+  { page: 'proof', name: 'Proof', key: '5', needs: 'receipts:read', icon: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6z' },
+  { page: 'rules', name: 'Rules', key: '6', needs: 'others:read', icon: 'M5 4h14v16H5zM9 9h6M9 13h6' },
   { page: 'catalog', name: 'Catalog', key: '7', icon: 'M4 5h7v6H4zM13 5h7v6h-7zM4 13h7v6H4zM13 13h7v6h-7z' },
-  { page: 'map', name: 'Map', key: '8', icon: 'M5 6h4v4H5zM15 4h4v4h-4zM15 16h4v4h-4zM9 8h6M9 9l6 8' },
-  { page: 'replay', name: 'Replay', key: '9', icon: 'M4 12a8 8 0 1 0 3-6M4 4v4h4' },
+  {
+    page: 'map',
+    name: 'Map',
+    key: '8',
+    needs: 'events:read',
+    icon: 'M5 6h4v4H5zM15 4h4v4h-4zM15 16h4v4h-4zM9 8h6M9 9l6 8',
+  },
+  { page: 'replay', name: 'Replay', key: '9', needs: 'tasks:read', icon: 'M4 12a8 8 0 1 0 3-6M4 4v4h4' },
 ];
 
 export function Shell() {
@@ -109,7 +118,8 @@ function Frame({ me, left }: { readonly me: Me; readonly left: () => void }) {
   const { list } = useWaiting();
   useTab(list.length);
   useNotices();
-  useKeys({ ...Object.fromEntries(ENTRIES.map(({ page, key }) => [key, () => go(`/${page}`)])) });
+  const entries = ENTRIES.filter(({ needs }) => !needs || holds(me, needs));
+  useKeys(Object.fromEntries(entries.map(({ page, key }) => [key, () => go(`/${page}`)])));
   return (
     <div class="frame">
       <a class="skip" href="#page">
@@ -120,7 +130,7 @@ function Frame({ me, left }: { readonly me: Me; readonly left: () => void }) {
           <img src={iconUrl} alt="" width="22" height="22" /> <span>Tollbridge</span>
         </Link>
         <ul ref={pages}>
-          {ENTRIES.map(({ page, name, icon }) => (
+          {entries.map(({ page, name, icon }) => (
             <li key={page}>
               <Link to={`/${page}`} current={route.page === page}>
                 <svg viewBox="0 0 24 24" aria-hidden="true">
@@ -142,8 +152,20 @@ function Frame({ me, left }: { readonly me: Me; readonly left: () => void }) {
         {state === 'waiting' && (
           <p class="offline">The gateway does not answer; trying again. What is shown may be out of date.</p>
         )}
-        <View me={me} />
+        {entries.some(({ page }) => page === route.page) ? <View me={me} /> : <Nothing />}
       </main>
+    </div>
+  );
+}
+
+/** An address of no page, or of one that this reader may not see: it cannot be told which. */
+function Nothing() {
+  return (
+    <div class="page">
+      <Title>Nothing here</Title>
+      <Empty title="There is no such page">
+        <Link to="/">Overview</Link>
+      </Empty>
     </div>
   );
 }
@@ -164,7 +186,7 @@ function View({ me }: { readonly me: Me }) {
     case 'catalog':
       return <CatalogPage me={me} />;
     case 'map':
-      return <MapPage />;
+      return <MapPage me={me} />;
     case 'replay':
       return <Replay me={me} id={route.id} query={route.query} />;
     default:
@@ -191,8 +213,21 @@ function Foot({ me, left }: { readonly me: Me; readonly left: () => void }) {
   );
 }
 
-/** The tab's title and icon say how many approvals wait. */
-function useTab(count: number): void {
+/** The tab's title and icon say how many approvals wait; those of a tab out of sight, what the tab that follows the log tells. */
+function useTab(waits: number): void {
+  const [told, setTold] = useState<number>();
+  useEffect(() => onWaitingTold(setTold), []);
+  useEffect(() => {
+    // Looked at again, the tab reads on by itself.
+    const seen = () => setTold(undefined);
+    document.addEventListener('visibilitychange', seen);
+    return () => document.removeEventListener('visibilitychange', seen);
+  }, []);
+  useEffect(() => {
+    setTold(undefined);
+    tellWaiting(waits);
+  }, [waits]);
+  const count = told ?? waits;
   useEffect(() => {
     document.title = count > 0 ? `(${count}) Tollbridge` : 'Tollbridge';
     document.querySelector('link[rel=icon]')?.setAttribute('href', count > 0 ? iconWaitingUrl : iconUrl);

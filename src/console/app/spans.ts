@@ -1,5 +1,9 @@
-/** Spans of a session: each task, and inside it its calls, questions and handoffs, whichever protocol they came through. Pure. */
-import { artifactName, bag, type LogEvent, str } from './rows.ts';
+/**
+ * Spans of a session and of the work it handed over: each task, and inside it its calls, questions and handoffs, whichever protocol they
+ * came through. Takes events in the order of the log. Pure.
+ */
+import { brief } from '../../model/values/visible-text.ts';
+import { artifactName, bag, type LogEvent, str, taskText, usageText } from './rows.ts';
 
 export interface Span {
   readonly id: string;
@@ -14,11 +18,15 @@ export interface Span {
   readonly event: string;
 }
 
-interface Building extends Omit<Span, 'depth' | 'to' | 'tone'> {
+interface Building extends Omit<Span, 'depth' | 'to' | 'tone' | 'note'> {
   to: number | undefined;
   tone: Span['tone'];
+  note: string;
   readonly parent: string | undefined;
 }
+
+/** Letters of what a task was given that its span shows. */
+const LONGEST = 120;
 
 export function spansOf(events: readonly LogEvent[]): readonly Span[] {
   const found = new Map<string, Building>();
@@ -35,6 +43,8 @@ export function spansOf(events: readonly LogEvent[]): readonly Span[] {
     const ends = kind === 'artifact' || kind === 'model' || kind === 'prompt' ? at : undefined;
     found.set(id, { id, kind, name, parent, note, from: at, to: ends, tone: '', event: event.id });
   };
+  /** The task that handed a task over. */
+  const handedBy = new Map<string, string>();
   const end = (event: LogEvent, id: string, tone: Span['tone']) => {
     const span = found.get(id);
     if (!span || span.to !== undefined) return;
@@ -50,7 +60,10 @@ export function spansOf(events: readonly LogEvent[]): readonly Span[] {
       case 'task.submitted': {
         const made = bag(payload.task);
         const agent = str(payload.agent) || str(made.assigned_agent_id);
-        begin(event, task ?? '', 'task', agent || task || '', str(made.parent_task_id) || undefined);
+        const parent = str(made.parent_task_id);
+        if (task && parent) handedBy.set(task, parent);
+        const given = brief(taskText(made).slice(0, LONGEST * 2), LONGEST);
+        begin(event, task ?? '', 'task', agent || task || '', parent || undefined, given);
         break;
       }
       case 'user.message':
@@ -82,17 +95,25 @@ export function spansOf(events: readonly LogEvent[]): readonly Span[] {
       case 'vendor.tollbridge.ask_closed':
         end(event, str(payload.ask_id), payload.state === 'approved' || payload.state === 'answered' ? 'good' : 'bad');
         break;
-      case 'agent.handoff':
-        begin(event, `${task} handoff ${str(payload.task_id)}`, 'handoff', str(payload.target_agent), task);
-        if (payload.status !== 'accepted')
-          end(event, `${task} handoff ${str(payload.task_id)}`, payload.status === 'completed' ? 'good' : 'bad');
+      case 'agent.handoff': {
+        // The task that got the work reports it too.
+        if (task && handedBy.get(task) === str(payload.task_id)) break;
+        const id = handoffId(task, str(payload.task_id));
+        begin(event, id, 'handoff', str(payload.target_agent), task);
+        if (payload.status !== 'accepted') end(event, id, payload.status === 'completed' ? 'good' : 'bad');
         break;
+      }
       case 'artifact.created':
         begin(event, event.id, 'artifact', artifactName(payload.artifact), task);
         break;
       case 'span.completed':
-        begin(event, event.id, 'model', str(bag(payload.model).model) || 'model call', task);
+        begin(event, modelId(event, bag(payload.span)), 'model', str(bag(payload.model).model) || 'model call', task);
         break;
+      case 'vendor.tollbridge.usage': {
+        const span = found.get(modelId(event, payload));
+        if (span) span.note = usageText(payload);
+        break;
+      }
       case 'task.completed':
         end(event, task ?? '', 'good');
         break;
@@ -105,12 +126,23 @@ export function spansOf(events: readonly LogEvent[]): readonly Span[] {
   return nested(found);
 }
 
+function handoffId(from: string | undefined, to: string): string {
+  return `${from} handoff ${to}`;
+}
+
+/** A call of a model, as its end and the report of its usage name it. */
+function modelId({ id, task_id }: LogEvent, { call_id }: Readonly<Record<string, unknown>>): string {
+  return str(call_id) ? `${task_id} model ${str(call_id)}` : id;
+}
+
 /** Parents before children, in the order they began. */
 function nested(found: ReadonlyMap<string, Building>): readonly Span[] {
   const below = new Map<string | undefined, Building[]>();
   for (const span of found.values()) {
-    const parent =
-      span.parent !== undefined && found.has(span.parent) && span.parent !== span.id ? span.parent : undefined;
+    // Work that was handed over stands in its handoff, which is reported after the work has begun.
+    const handoff = handoffId(span.parent, span.id);
+    const wanted = found.has(handoff) ? handoff : span.parent;
+    const parent = wanted !== undefined && found.has(wanted) && wanted !== span.id ? wanted : undefined;
     const list = below.get(parent) ?? [];
     below.set(parent, list);
     list.push(span);

@@ -1,5 +1,6 @@
 /** Reads the gateway's event streams and resumes each from the last event it has seen, so that none is lost and none repeated. */
 import { ApiError, failure, headers } from './api.ts';
+import { awake, untilRest } from './presence.ts';
 import type { LogEvent } from './rows.ts';
 
 export interface Follow {
@@ -9,20 +10,25 @@ export interface Follow {
   readonly onEvents: (events: readonly LogEvent[]) => void;
   readonly onState?: (state: 'live' | 'waiting' | 'over') => void;
   readonly signal: AbortSignal;
+  /** One tab of the browser goes on following this stream while nobody looks at it. */
+  readonly kept?: boolean;
 }
 
 const FIRST_WAIT_MS = 300;
 const LONGEST_WAIT_MS = 5000;
 
-export async function follow({ path, after, onEvents, onState, signal }: Follow): Promise<void> {
+export async function follow({ path, after, onEvents, onState, signal, kept = false }: Follow): Promise<void> {
   let last = after;
   let wait = FIRST_WAIT_MS;
-  while (!signal.aborted) {
+  for (;;) {
+    await awake(kept, signal);
+    if (signal.aborted) return;
+    const rest = untilRest(kept);
     try {
       const response = await fetch(path, {
         redirect: 'error',
         headers: { ...headers(), ...(last && { 'last-event-id': last }) },
-        signal,
+        signal: AbortSignal.any([signal, rest.signal]),
       });
       if (response.status === 204) return onState?.('over');
       if (!response.ok || !response.body) throw await failure(response);
@@ -44,12 +50,15 @@ export async function follow({ path, after, onEvents, onState, signal }: Follow)
       if (path.includes('/tasks/')) return onState?.('over');
     } catch (thrown) {
       if (signal.aborted) return;
+      if (rest.signal.aborted) continue;
       const oldest = thrown instanceof ApiError && thrown.code === 'cursor_expired' ? thrown.details.oldest : undefined;
       if (typeof oldest === 'string') {
         last = oldest;
         continue;
       }
       if (thrown instanceof ApiError && [401, 403, 404].includes(thrown.status)) return onState?.('over');
+    } finally {
+      rest.leave();
     }
     onState?.('waiting');
     await new Promise((resolve) => setTimeout(resolve, wait));

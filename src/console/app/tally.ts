@@ -3,6 +3,8 @@ import type { EventRow, GrowingRows } from './rows.ts';
 
 export interface Measure {
   readonly name: string;
+  /** Of a tool: servers may each have one of this name. Empty for callers, and for tools of no server. */
+  readonly server: string;
   decisions: number;
   blocked: number;
   calls: number;
@@ -44,7 +46,7 @@ export function extendTally(before: Tally | undefined, feed: GrowingRows): Tally
 }
 
 function take({ minutes, begun }: Tally, row: EventRow): void {
-  const { verdict, event, tool, call, at, usd } = row;
+  const { verdict, event, tool, server, call, at, usd } = row;
   if (!verdict && !call && usd === 0) return;
   const number = Math.floor(at / MINUTE_MS);
   const minute: Minute = minutes.get(number) ?? { verdicts: new Map(), tools: new Map(), callers: new Map() };
@@ -52,14 +54,14 @@ function take({ minutes, begun }: Tally, row: EventRow): void {
   const caller = row.agent || row.person;
   if (verdict) {
     minute.verdicts.set(verdict, (minute.verdicts.get(verdict) ?? 0) + 1);
-    for (const one of [measure(minute.callers, caller), measure(minute.tools, tool)]) {
+    for (const one of [measure(minute.callers, caller), measure(minute.tools, tool, server)]) {
       one.decisions += 1;
       one.usd += usd;
       if (verdict === 'block') one.blocked += 1;
     }
   } else if (usd > 0) measure(minute.callers, caller).usd += usd;
   if (event === 'tool.requested') {
-    for (const one of [measure(minute.callers, caller), measure(minute.tools, tool)]) one.calls += 1;
+    for (const one of [measure(minute.callers, caller), measure(minute.tools, tool, server)]) one.calls += 1;
     if (begun.size >= MOST_BEGUN) begun.clear();
     begun.set(call, at);
   }
@@ -68,18 +70,32 @@ function take({ minutes, begun }: Tally, row: EventRow): void {
   if (event === 'tool.approved' && start !== undefined) begun.set(call, at);
   if (event !== 'tool.completed' && event !== 'tool.failed') return;
   begun.delete(call);
-  for (const one of [measure(minute.callers, caller), measure(minute.tools, tool)]) {
+  for (const one of [measure(minute.callers, caller), measure(minute.tools, tool, server)]) {
     if (event === 'tool.failed') one.failed += 1;
     if (start !== undefined && one.times.length < MOST_TIMES) one.times.push(at - start);
   }
 }
 
-function measure(map: Map<string, Measure>, name: string): Measure {
-  const full = map.size >= MOST_NAMES && !map.has(name);
-  const key = full ? '' : name;
-  const known = map.get(key) ?? { name: key, decisions: 0, blocked: 0, calls: 0, failed: 0, usd: 0, times: [] };
-  map.set(key, known);
-  return known;
+function measure(map: Map<string, Measure>, name: string, server = ''): Measure {
+  const key = measureKey(server, name);
+  const known = map.get(key);
+  if (known) return known;
+  const of = map.size >= MOST_NAMES ? { name: '', server: '' } : { name, server };
+  const kept = map.get(measureKey(of.server, of.name)) ?? {
+    ...of,
+    decisions: 0,
+    blocked: 0,
+    calls: 0,
+    failed: 0,
+    usd: 0,
+    times: [],
+  };
+  map.set(measureKey(of.server, of.name), kept);
+  return kept;
+}
+
+export function measureKey(server: string, name: string): string {
+  return `${server}\n${name}`;
 }
 
 export interface Counted {
@@ -103,7 +119,7 @@ export function countedSince({ minutes }: Tally, since: number): Counted {
       [minute.callers, callers],
     ] as const) {
       for (const one of from.values()) {
-        const sum = measure(to, one.name);
+        const sum = measure(to, one.name, one.server);
         sum.decisions += one.decisions;
         sum.blocked += one.blocked;
         sum.calls += one.calls;

@@ -3,25 +3,27 @@ import { type ComponentChildren, h, type VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { lineKind, type Markup } from '../../inbox/question-markup.ts';
 import { visibleLine, visibleText } from '../../model/values/visible-text.ts';
-import { type Newest, newest } from './api.ts';
+import { type Listed, type Newest, newest, type Task } from './api.ts';
 import { Link } from './router.tsx';
 
 export function Badge({ tone = '', children }: { readonly tone?: string; readonly children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{typeof children === 'string' ? visibleLine(children) : children}</span>;
 }
 
-export function Line({ text }: { readonly text: string }) {
-  return <>{visibleLine(text)}</>;
+export function Line({ text, class: name }: { readonly text: string; readonly class?: string }) {
+  const shown = visibleLine(text);
+  return name ? <span class={name}>{shown}</span> : shown;
 }
 
 /** Longer than anyone reads in a box; the rest is there on request. */
 const LONGEST = 20_000;
 
-/** A path by its last part, with the whole of it on demand. */
-export function FileName({ path }: { readonly path: string }) {
+/** A path by its last parts, with the whole of it on demand. */
+export function FileName({ path, parts = 1 }: { readonly path: string; readonly parts?: number }) {
+  const names = path.split(/[\\/]/).filter(Boolean);
   return (
     <span title={visibleLine(path)}>
-      <Line text={path.split(/[\\/]/).at(-1) || path} />
+      <Line text={names.length > parts ? `${parts > 1 ? '…/' : ''}${names.slice(-parts).join('/')}` : path} />
     </span>
   );
 }
@@ -195,7 +197,7 @@ export function useLoad<T>(load: () => Promise<T>, key: string): Loaded<T> {
 }
 
 /** The newest of a kind, and older ones on request. */
-export function useNewest<T>(object: 'session' | 'task') {
+export function useNewest<T>(object: Listed) {
   const { value, error } = useLoad(() => newest<T>(object), object);
   const [older, setOlder] = useState<readonly Newest<T>[]>([]);
   const [trouble, setTrouble] = useState<unknown>();
@@ -204,6 +206,7 @@ export function useNewest<T>(object: 'session' | 'task') {
   return {
     loaded: value !== undefined,
     rows: pages.flatMap(({ data }) => data),
+    latest: Object.assign({}, ...pages.map(({ latest }) => latest)) as Readonly<Record<string, Task>>,
     error: error ?? trouble,
     more: next ? () => void newest<T>(object, next).then((page) => setOlder([...older, page]), setTrouble) : undefined,
   };

@@ -19,12 +19,14 @@ interface VirtualProps {
   /** Draws row `at`, counted from the top. */
   readonly row: (at: number, style: { top: string }) => ComponentChildren;
   readonly label: string;
+  /** Names of the columns, which stay in sight. */
+  readonly head?: ComponentChildren;
   /** Rows are added on top, and what is in sight stays in sight. */
   readonly growsOnTop?: GrowsOnTop | undefined;
   readonly onEnd?: () => void;
 }
 
-export function Virtual({ count, row, label, growsOnTop, onEnd }: VirtualProps) {
+export function Virtual({ count, row, label, head, growsOnTop, onEnd }: VirtualProps) {
   const box = useRef<HTMLElement>(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
@@ -66,6 +68,7 @@ export function Virtual({ count, row, label, growsOnTop, onEnd }: VirtualProps) 
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
       data-count={count}
     >
+      {head && <div class="list-head">{head}</div>}
       <div class="list-inner" style={{ height: `${count * ROW}px` }}>
         {shown}
       </div>

@@ -6,7 +6,7 @@ import type { Artifact, ReceiptResource, Session, Task } from '../../model/resou
 import type { Json, JsonObject } from '../../model/schema.ts';
 import { own } from '../../model/values/own.ts';
 import { RECEIPT_SCHEMA } from '../../model/words.ts';
-import type { Bridge, ListQuery, Row, Store, StoredReceipt } from '../../ports/index.ts';
+import type { Bridge, EventStream, ListQuery, Row, Store, StoredReceipt } from '../../ports/index.ts';
 import { type Access, isPrivate, type ResourceOwner, requireReadScope, seesOthers } from '../access.ts';
 import { bindingId } from '../events/projections/resources.ts';
 import type { Binding, Tally } from '../events/rows.ts';
@@ -131,10 +131,30 @@ export function createViews({
     return { rows, last: owned.at(-1)?.id, more: owned.length === query.limit };
   }
 
-  async function listReceipts(actor: Actor, { where, after }: ListQuery, limit: number) {
+  async function listReceipts(actor: Actor, { where, after, newestFirst }: ListQuery, limit: number) {
     const task = typeof where?.task_id === 'string' ? where.task_id : undefined;
     const chain = typeof where?.workspace_id === 'string' ? where.workspace_id : undefined;
     const data: (ReceiptResource & Row)[] = [];
+    if (newestFirst) {
+      // Positions count from 0 without a gap, so the newest ones are read from the size of the tree down.
+      let above = after ? ((await store.receipt(after))?.position ?? 0) : (await store.tree()).size;
+      while (above > 0) {
+        const from = Math.max(0, above - limit - 1);
+        const page = await store.receipts({
+          after: from - 1,
+          limit: above - from,
+          ...(task && { task }),
+          ...(chain && { chain }),
+        });
+        for (const stored of page.toReversed()) {
+          if (stored.position >= above) continue;
+          if (data.length === limit) return { data, next: data.at(-1)?.id };
+          if (await access.locationVisible(actor, receiptLocation(stored))) data.push(receiptResource(stored));
+        }
+        above = from;
+      }
+      return { data, next: undefined };
+    }
     let position = after ? (await store.receipt(after))?.position : undefined;
     for (;;) {
       const page = await store.receipts({
@@ -224,13 +244,15 @@ function counted<T extends Session & Row>(session: T, tally: Tally | undefined, 
 }
 
 /** Opened with the first `next`. Not a generator, which would cost every event of every follower several extra microtasks. */
-function opened(open: () => Promise<AsyncIterable<CoreEvent>>, sight: Sight): AsyncIterableIterator<CoreEvent> {
+function opened(open: () => Promise<EventStream>, sight: Sight): AsyncIterableIterator<CoreEvent> & EventStream {
   const shown = (look: IteratorResult<CoreEvent>) => showing(look, sight);
   let opening: Promise<AsyncIterator<CoreEvent>> | undefined;
+  let stream: EventStream | undefined;
   let source: AsyncIterator<CoreEvent> | undefined;
   let over = false;
   const begin = async () => {
-    source = (await open())[Symbol.asyncIterator]();
+    stream = await open();
+    source = stream[Symbol.asyncIterator]();
     return source;
   };
   return {
@@ -242,6 +264,10 @@ function opened(open: () => Promise<AsyncIterable<CoreEvent>>, sight: Sight): As
       if (source) return source.next().then(shown);
       opening ??= begin();
       return opening.then((events) => events.next()).then(shown);
+    },
+    ready() {
+      const event = over ? undefined : stream?.ready?.();
+      return event && shownAt(event, sight);
     },
     async return() {
       over = true;
@@ -256,8 +282,12 @@ const OVER: IteratorReturnResult<undefined> = { value: undefined, done: true };
 
 function showing(look: IteratorResult<CoreEvent>, sight: Sight): IteratorResult<CoreEvent> {
   if (look.done) return look;
-  const value = shownEvent(look.value.replay ? withCursor(look.value) : look.value, sight);
+  const value = shownAt(look.value, sight);
   return value === look.value ? look : { value, done: false };
+}
+
+function shownAt(event: CoreEvent, sight: Sight): CoreEvent {
+  return shownEvent(event.replay ? withCursor(event) : event, sight);
 }
 
 async function* chosen(events: AsyncIterable<CoreEvent>, mine: (event: CoreEvent) => Promise<boolean>) {

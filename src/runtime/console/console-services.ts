@@ -103,7 +103,13 @@ export function consoleServices({
       const { tree, head } = await signedHead();
       const stored = await store.receipt(id);
       if (!stored || stored.position >= tree.size) throw new Fault('not_found', `there is no receipt ${id}`);
-      return { head, inclusion: await inclusionProof(stored.position, tree.size, store.nodes) };
+      const { chain, index, position } = stored;
+      const [before] = index > 0 ? await store.receipts({ chain, index: index - 1, limit: 1 }) : [];
+      return {
+        head,
+        inclusion: await inclusionProof(position, tree.size, store.nodes),
+        before: before?.receipt.receipt_id,
+      };
     },
     views: () => new Map(adapters.flatMap(({ name, view }) => (view ? [[name, view()]] : []))),
     health: () => ownHealth(store, runtime.core.keyring),

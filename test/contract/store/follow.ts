@@ -21,6 +21,31 @@ export function followPromises({ store, append, fill }: Scene): void {
       expect(seen).toEqual(Array.from({ length: 500 }, (_, n) => n));
     });
 
+    test('what is there already can be taken without waiting, in order with what is waited for', async () => {
+      const stop = new AbortController();
+      const events = store.follow({ stream: { of: 'all' }, after: 'now' }, stop.signal);
+      const iterator = events[Symbol.asyncIterator]();
+      const seen: unknown[] = [];
+      let taken = 0;
+      for (let batch = 0; batch < 4; batch += 1) {
+        const first = iterator.next();
+        expect(events.ready?.(), 'the next one is promised to the one who waits').toBeUndefined();
+        const wanted = seen.length + 5;
+        await append(...Array.from({ length: 5 }, (_, n) => taskEvent('task_a', { n: batch * 5 + n })));
+        seen.push((await first).value.payload.n);
+        while (seen.length < wanted) {
+          const event = events.ready?.();
+          if (event) taken += 1;
+          seen.push(event ? event.payload.n : (await iterator.next()).value.payload.n);
+        }
+      }
+      expect(seen).toEqual(Array.from({ length: 20 }, (_, n) => n));
+      expect(taken).toBeGreaterThan(0);
+      stop.abort();
+      expect(await iterator.next()).toMatchObject({ done: true });
+      expect(events.ready?.()).toBeUndefined();
+    });
+
     test('from a cursor, and from now', async () => {
       await append(taskEvent('task_a', { n: 1 }), taskEvent('task_a', { n: 2 }));
       const stop = new AbortController();

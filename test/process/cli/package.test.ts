@@ -17,6 +17,24 @@ async function packed(): Promise<ReadonlySet<string>> {
   return new Set(files.map(({ path }) => path));
 }
 
+test('the console is files: what people install has no part of a front end among its dependencies', async () => {
+  const { dependencies, peerDependencies, devDependencies } = JSON.parse(
+    await readFile(join(ROOT, 'package.json'), 'utf8'),
+  );
+  const app = ['preact', 'vite', 'playwright-core', '@sparticuz/chromium', 'axe-core'];
+  expect(app.filter((name) => !(name in devDependencies))).toEqual([]);
+  expect(app.filter((name) => name in dependencies || name in peerDependencies)).toEqual([]);
+  const files = [...(await packed())].filter((file) => /^dist\/console\/.*\.js$/.test(file));
+  expect(files.length).toBeGreaterThan(0);
+  for (const file of files) {
+    const text = await readFile(join(ROOT, file), 'utf8');
+    expect([file, /\bfrom\s*["'](?![./])|\bimport\(\s*["'](?![./])|\bimport\s*["'](?![./])/.exec(text)?.[0]]).toEqual([
+      file,
+      undefined,
+    ]);
+  }
+});
+
 test('every type that a public type names is packed; pictures, maps and types that none names are not', async () => {
   const files = await packed();
   const seen = new Set<string>();

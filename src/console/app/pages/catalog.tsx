@@ -1,5 +1,5 @@
 /** What this gateway connects: doors with the configuration a client needs, agents, tool servers with pins, and keys. */
-import { call, type Me } from '../api.ts';
+import { call, holds, type Me } from '../api.ts';
 import { Link } from '../router.tsx';
 import { Badge, dayAndTime, Line, Title, Trouble, useLoad } from '../ui.tsx';
 import { Doors } from './catalog/doors.tsx';
@@ -70,14 +70,16 @@ export function CatalogPage({ me }: { readonly me: Me }) {
                       ))}
                   </td>
                   <td class="n">
-                    <Link to={`/activity?text=${encodeURIComponent(name)}`}>rows</Link>
+                    <Link to={`/activity?agent=${encodeURIComponent(`agent:${name}`)}`}>rows</Link>
                   </td>
                 </tr>
               ))}
             </tbody>
           </table>
         </section>
-        <Tools me={me} states={value.server_states} parts={value.parts.filter(({ kind }) => kind === 'tools')} />
+        {holds(me, 'skills:read') && (
+          <Tools me={me} states={value.server_states} parts={value.parts.filter(({ kind }) => kind === 'tools')} />
+        )}
         {value.keys && <Keys keys={value.keys} />}
       </div>
     </div>

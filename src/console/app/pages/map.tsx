@@ -1,7 +1,8 @@
 /** Doors on the left, backends on the right, one gate between them, and the traffic of the last minute on the lines. */
+import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { visibleLine } from '../../../model/values/visible-text.ts';
-import { all, call } from '../api.ts';
+import { all, call, holds, type Me } from '../api.ts';
 import { useFeed } from '../feed.ts';
 import { go } from '../router.tsx';
 import type { EventRow } from '../rows.ts';
@@ -35,19 +36,35 @@ function usePlaces(): Places {
   return narrow ? NARROW : WIDE;
 }
 
+/** Who comes through each door: its protocol's name says little to a person who has not met it. */
+const USERS: Readonly<Record<string, string>> = {
+  a2a: 'agents of others',
+  acp: 'editors',
+  ahp: 'agents that ask first',
+  harn: 'programs, REST',
+  mcp: 'MCP clients',
+  runs: 'services',
+  console: 'people',
+};
+
 interface Node {
   readonly key: string;
   readonly name: string;
+  /** Who comes through a door. */
+  readonly about: string;
   readonly note: string;
   readonly to: string;
 }
 
-export function MapPage() {
+export function MapPage({ me }: { readonly me: Me }) {
   const live = useFeed();
   const now = useNow(2000);
   const places = usePlaces();
   const { value, error } = useLoad(() => call<Catalog>('/console/api/catalog'), 'catalog');
-  const tools = useLoad(() => all<{ server: string | null }>('/v1/tools').catch(() => []), 'tools');
+  const tools = useLoad(
+    () => (holds(me, 'skills:read') ? all<{ server: string | null }>('/v1/tools') : Promise.resolve([])),
+    'tools',
+  );
   // Where there are many rows, counted with the clock and not with each of the events.
   const counts = useMemo(() => traffic(live.rows, now - MINUTE), [now, live.rows.length < 5000 ? live.rows.length : 0]);
   if (!value)
@@ -56,11 +73,13 @@ export function MapPage() {
         <Trouble thrown={error} />
       </div>
     );
+  const since = `&since=${now - MINUTE}`;
   const doors: Node[] = [...value.doors.map(({ name }) => name), 'console'].map((name) => ({
     key: `door ${name}`,
     name,
+    about: USERS[name] ?? '',
     note: `${counts.get(`door ${name}`) ?? 0} / min`,
-    to: `/activity?door=${name}`,
+    to: `/activity?door=${name}${since}`,
   }));
   const noted = (protocol: string, key: string) => `${protocol} · ${counts.get(key) ?? 0} / min`;
   const protocolOf = (name: string) => value.parts.find((part) => part.name === name)?.protocol ?? 'built in';
@@ -69,18 +88,26 @@ export function MapPage() {
     ...value.agents.map(({ name }) => ({
       key: `agent ${name}`,
       name: `agent ${name}`,
+      about: '',
       note: noted(protocolOf(name), `agent ${name}`),
-      to: `/activity?text=${encodeURIComponent(name)}`,
+      to: `/activity?agent=${encodeURIComponent(`agent:${name}`)}${since}`,
     })),
     ...servers.map((name) => ({
       key: `tools ${name}`,
       name: `tools ${name}`,
+      about: '',
       note: noted(protocolOf(name), `tools ${name}`),
-      to: '/catalog',
+      to: `/activity?server=${encodeURIComponent(name)}${since}`,
     })),
     ...value.parts
       .filter(({ kind }) => kind === 'harness')
-      .map(({ name, protocol }) => ({ key: `harness ${name}`, name: `harness ${name}`, note: protocol, to: '/rules' })),
+      .map(({ name, protocol }) => ({
+        key: `harness ${name}`,
+        name: `harness ${name}`,
+        about: '',
+        note: protocol,
+        to: '/rules',
+      })),
   ];
   const height = Math.max(doors.length, backends.length, 3) * STEP + 40;
   const middle = height / 2;
@@ -91,7 +118,9 @@ export function MapPage() {
     `M${from} ${at} C ${(from + to) / 2} ${at}, ${(from + to) / 2} ${middle}, ${to} ${middle}`;
   return (
     <div class="page">
-      <Title note="events of the last minute; a line moves where something passed">Map</Title>
+      <Title note="events of the last minute on their way from doors to agents and tools; a line moves where something passed">
+        Map
+      </Title>
       <div class="card">
         <svg class="map" viewBox={`0 0 ${width} ${height}`}>
           <title>Doors, the gate, and backends</title>
@@ -105,13 +134,16 @@ export function MapPage() {
               class={counts.get(key) ? 'busy' : ''}
             />
           ))}
-          <rect class="core" x={left} y={middle - 60} width={gate} height="120" rx="14" />
-          <text class="core-text" x={width / 2} y={middle - 8} text-anchor="middle">
-            {places === WIDE ? 'gate and log' : 'gate'}
-          </text>
-          <text class="core-text" x={width / 2} y={middle + 16} text-anchor="middle">
-            {places === WIDE ? `${counts.get('decided') ?? 0} / min` : (counts.get('decided') ?? 0)}
-          </text>
+          <To to={`/activity?group=decision${since}`}>
+            <title>Decisions of the gate in the last minute</title>
+            <rect class="core" x={left} y={middle - 60} width={gate} height="120" rx="14" />
+            <text class="core-text" x={width / 2} y={middle - 8} text-anchor="middle">
+              {places === WIDE ? 'gate and log' : 'gate'}
+            </text>
+            <text class="core-text" x={width / 2} y={middle + 16} text-anchor="middle">
+              {places === WIDE ? `${counts.get('decided') ?? 0} decisions` : (counts.get('decided') ?? 0)}
+            </text>
+          </To>
           {doors.map((node, at) => (
             <Box key={node.key} node={node} x={1} y={y(at, doors.length)} places={places} />
           ))}
@@ -137,21 +169,33 @@ function Box({
 }) {
   const name = visibleLine(node.name);
   return (
-    <a
-      href={node.to}
-      onClick={(event) => {
-        event.preventDefault();
-        go(node.to);
-      }}
-    >
-      <title>{name}</title>
+    <To to={node.to}>
+      <title>{node.about ? `${name}: ${node.about}` : name}</title>
       <rect x={x} y={y - 23} width={places.box - 2} height="46" rx="8" />
       <text x={x + 10} y={y - 3}>
         {name.length > places.letters ? `${name.slice(0, places.letters - 1)}…` : name}
       </text>
       <text class="small" x={x + 10} y={y + 13}>
-        {visibleLine(node.note).slice(0, places.letters + 8)}
+        {visibleLine([places === WIDE && node.about, node.note].filter(Boolean).join(' · ')).slice(
+          0,
+          places.letters + 12,
+        )}
       </text>
+    </To>
+  );
+}
+
+/** A link in the drawing. */
+function To({ to, children }: { readonly to: string; readonly children: ComponentChildren }) {
+  return (
+    <a
+      href={to}
+      onClick={(event) => {
+        event.preventDefault();
+        go(to);
+      }}
+    >
+      {children}
     </a>
   );
 }

@@ -1,29 +1,20 @@
 /** The state of the gateway on one page. Every number leads to the rows it was counted from. */
 import { useRef } from 'preact/hooks';
-import { all, holds, type Me } from '../api.ts';
-import { useFeed } from '../feed.ts';
+import { all, holds, type Me, type Task } from '../api.ts';
+import { feed, useFeed } from '../feed.ts';
 import { Link } from '../router.tsx';
-import { str, VERDICT_WORDS } from '../rows.ts';
+import { str, taskText, VERDICT_WORDS } from '../rows.ts';
 import { countedSince, extendTally, MINUTE_MS, type Tally } from '../tally.ts';
-import { duration, Line, Title, useNow, usePolled } from '../ui.tsx';
+import { duration, Line, Title, timeOf, useNow, usePolled } from '../ui.tsx';
 import { useWaiting } from '../waiting.ts';
 import { aboutText } from './approvals/entry.tsx';
 import { Budgets } from './overview/budgets.tsx';
 import { HealthCard } from './overview/health.tsx';
 import { Measured } from './overview/measured.tsx';
 import { Plot, VERDICTS } from './overview/plot.tsx';
-
-interface Task {
-  readonly id: string;
-  readonly session_id: string;
-  readonly status: string;
-  readonly created_at: string;
-  readonly agent?: string | null;
-}
+import { MOST_RUNNING } from './session/sessions.tsx';
 
 const HOUR = 3_600_000;
-/** An address holds as many ids. */
-const MOST_LINKED = 40;
 
 export function Overview({ me }: { readonly me: Me }) {
   const live = useFeed();
@@ -33,21 +24,30 @@ export function Overview({ me }: { readonly me: Me }) {
   const tally = useRef<Tally | undefined>(undefined);
   tally.current = extendTally(tally.current, live);
   const counted = countedSince(tally.current, recent);
+  const first = live.rows[0];
+  /** A busy gateway has more events in an hour than are read at first. */
+  const partial = live.mayHaveOlder && first !== undefined && first.at > recent;
   const running = usePolled(
-    () => (holds(me, 'tasks:read') ? all<Task>('/v1/tasks?status=WORKING', 500) : Promise.resolve([])),
+    () => (holds(me, 'tasks:read') ? all<Task>('/v1/tasks?status=WORKING', MOST_RUNNING) : Promise.resolve([])),
     5000,
   );
-  const runs = (running.value ?? []).slice(0, MOST_LINKED).map(({ id }) => id);
   return (
     <div class="page">
-      <Title note="the last hour, as far as this page has read the log">Overview</Title>
+      <Title
+        note={partial ? `since ${timeOf(first.at)}: this page reads the newest events first` : 'the last hour'}
+        actions={
+          partial && (
+            <button type="button" disabled={live.readingOlder} onClick={() => void feed.older(20_000)}>
+              Read the hour before
+            </button>
+          )
+        }
+      >
+        Overview
+      </Title>
       <div class="numbers">
         <Figure to="/approvals" value={list.length} name="approvals pending" tone={list.length > 0 ? 'warn' : ''} />
-        <Figure
-          to={`/activity?event=task.started${runs.length > 0 ? `&task=${runs.join(',')}` : ''}`}
-          value={running.value?.length ?? 0}
-          name="tasks running"
-        />
+        <Figure to="/sessions?tasks=running" value={running.value?.length ?? 0} name="tasks running" />
         {VERDICTS.filter((verdict) => counted.verdicts.has(verdict) || verdict === 'allow' || verdict === 'block').map(
           (verdict) => (
             <Figure
@@ -97,7 +97,9 @@ export function Overview({ me }: { readonly me: Me }) {
         </section>
         <div class="stack">
           <section class="card">
-            <h2>Running</h2>
+            <h2>
+              <Link to="/sessions?tasks=running">Running</Link>
+            </h2>
             {(running.value ?? []).length === 0 && <p class="soft">No task is running.</p>}
             <table>
               <tbody>
@@ -105,7 +107,7 @@ export function Overview({ me }: { readonly me: Me }) {
                   <tr key={task.id}>
                     <td>
                       <Link to={`/sessions/${task.session_id}`}>
-                        <Line text={task.agent ?? task.id} />
+                        <Line text={taskText(task).slice(0, 80) || task.id} />
                       </Link>
                     </td>
                     <td class="n">{duration(now - Date.parse(task.created_at))}</td>

@@ -1,20 +1,10 @@
 /** Runs an ended task again, from its record or with other answers. */
-import { all, type Me } from '../api.ts';
+import { all, type Me, type Task } from '../api.ts';
 import { Link } from '../router.tsx';
-import { bag, messageText, str } from '../rows.ts';
+import { taskText } from '../rows.ts';
 import { Badge, dayAndTime, Empty, Line, Title, Trouble, useLoad, useNewest } from '../ui.tsx';
 import { Compare, ENDED } from './replay/compare.tsx';
 import { Start } from './replay/start.tsx';
-
-export interface Task {
-  readonly id: string;
-  readonly session_id: string;
-  readonly status: string;
-  readonly created_at: string;
-  readonly input?: unknown;
-  readonly replay?: unknown;
-  readonly metadata?: Readonly<Record<string, unknown>>;
-}
 
 export function Replay({ me, id, query }: { readonly me: Me; readonly id: string; readonly query: URLSearchParams }) {
   if (id && query.get('with')) return <Compare source={id} replay={query.get('with') ?? ''} />;
@@ -64,7 +54,7 @@ function TaskList({
                   <td>
                     <Link to={`/replay/${task.id}`}>{task.id}</Link>
                     <p class="soft breaks">
-                      <Line text={givenText(task)} />
+                      <Line text={taskText(task).slice(0, 160)} />
                     </p>
                   </td>
                   <td>
@@ -84,10 +74,4 @@ function TaskList({
       )}
     </div>
   );
-}
-
-/** What the task was given to do. */
-function givenText({ input }: Task): string {
-  const { text, message } = bag(input);
-  return (str(text) || messageText(message ?? input)).slice(0, 160);
 }

@@ -3,6 +3,7 @@
  * Events appended by other processes are found by polling the database's version, only while there are live followers.
  */
 import { type CoreEvent, type Cursor, position, type Stream } from '../../../model/events.ts';
+import type { EventStream } from '../../../ports/index.ts';
 import type { Database } from '../database.ts';
 import type { StoredLog } from '../packing/stored-log.ts';
 import type { Wait } from '../wait.ts';
@@ -18,7 +19,7 @@ export interface Following {
     after: Cursor | 'now' | undefined,
     signal: AbortSignal,
     kinds?: readonly string[],
-  ): AsyncIterableIterator<CoreEvent>;
+  ): EventStream;
   /** A batch of ours reached the disk: contiguous, its first event at `first`; `chars` approximates its size. */
   publish(first: number, events: readonly CoreEvent[], chars: number): void;
   /** Events were pruned, so those that were just written may be among them. */

@@ -3,12 +3,13 @@
  * to reading when it falls too far behind. Holds a bounded queue and nothing else; ends with its signal.
  */
 import { type CoreEvent, position } from '../../../model/events.ts';
+import type { EventStream } from '../../../ports/index.ts';
 import type { Errors } from '../database.ts';
 import { pauseMs, type Wait } from '../wait.ts';
 import type { Pages } from './ranges.ts';
 
 export interface Follower {
-  readonly events: AsyncIterableIterator<CoreEvent>;
+  readonly events: AsyncIterableIterator<CoreEvent> & EventStream;
   /** An event of its stream, while it is live. */
   take(event: CoreEvent, at: number): void;
   end(): void;
@@ -62,6 +63,7 @@ export function createFollower(deps: FollowerDeps): Follower {
         return this;
       },
       next,
+      ready: () => (looks.length > 0 || failure || ended ? undefined : fromQueue()),
       async return() {
         end();
         return { value: undefined, done: true };

@@ -115,7 +115,7 @@ export function EventDetail({
           </p>
           <Losses event={value} />
           <Frames id={id} door={door}>
-            <h3>As it came in</h3>
+            <h3>As it came in, in the words of the log</h3>
             <Json value={payload} />
             {ext ? (
               <>

@@ -19,6 +19,16 @@ export function EventList({ count, at, label, growsOnTop, open, show }: EventLis
     <Virtual
       count={count}
       label={label}
+      head={
+        <>
+          <span>Time</span>
+          <span>Event</span>
+          <span class="optional">By</span>
+          <span class="optional">Door or server</span>
+          <span>What</span>
+          <span class="optional">Rule</span>
+        </>
+      }
       growsOnTop={growsOnTop}
       row={(index, style) => {
         const row = at(index);

@@ -20,7 +20,9 @@ export function Filters({ query, live, show }: FiltersProps) {
   const kept = useRef<Choices | undefined>(undefined);
   kept.current = extendChoices(kept.current, live, SELECTS);
   const choices = (name: FilterName) => [...(kept.current?.found.get(name) ?? [])].sort();
-  const others = FILTERS.filter((name) => !SELECTS.includes(name) && query.get(name));
+  const others = FILTERS.filter(
+    (name) => !SELECTS.includes(name) && (query.get(name) || (name === 'server' && query.has(name))),
+  );
   return (
     <search class="filters">
       <input
@@ -49,7 +51,7 @@ export function Filters({ query, live, show }: FiltersProps) {
       ))}
       {others.map((name) => (
         <button key={name} type="button" onClick={() => show({ [name]: '' })}>
-          {name}: <Line text={(query.get(name) ?? '').slice(-24)} /> ✕
+          {name}: <Line text={(query.get(name) || 'none').slice(-24)} /> ✕
         </button>
       ))}
       {[...query.keys()].some((name) => name !== 'open') && <Link to="/activity">Clear</Link>}

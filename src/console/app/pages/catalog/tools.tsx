@@ -1,9 +1,9 @@
 /** Tool servers, their state, and how each of their tools was used. */
 import { useRef } from 'preact/hooks';
-import { ApiError, all, type Me } from '../../api.ts';
+import { all, type Me } from '../../api.ts';
 import { useFeed } from '../../feed.ts';
 import { Link } from '../../router.tsx';
-import { countedSince, extendTally, type Measure, median, type Tally } from '../../tally.ts';
+import { countedSince, extendTally, type Measure, measureKey, median, type Tally } from '../../tally.ts';
 import { Badge, Count, duration, Empty, Line, Table, Trouble, useLoad } from '../../ui.tsx';
 import type { Catalog, ServerState } from '../catalog.tsx';
 import { Drift, type Pin, refusedOf } from './drift.tsx';
@@ -25,7 +25,6 @@ interface ToolsProps {
 export function Tools({ me, states, parts }: ToolsProps) {
   const tools = useLoad(() => all<Tool>('/v1/tools'), 'tools');
   const pins = useLoad(() => all<Pin>('/v1/skills'), 'pins');
-  if (tools.error instanceof ApiError && tools.error.status === 403) return null;
   const pinned = (pins.value ?? []).filter(({ metadata }) => metadata.pinned === true);
   const drifted = pinned
     .filter(({ metadata }) => metadata.pending !== undefined)
@@ -33,7 +32,7 @@ export function Tools({ me, states, parts }: ToolsProps) {
   const live = useFeed();
   const tally = useRef<Tally | undefined>(undefined);
   tally.current = extendTally(tally.current, live);
-  const measured = new Map(countedSince(tally.current, 0).tools.map((one) => [one.name, one]));
+  const measured = new Map(countedSince(tally.current, 0).tools.map((one) => [measureKey(one.server, one.name), one]));
   /** What is a part of the gateway does not change behind its back, and has no pin. */
   const configured = new Set(parts.map(({ name }) => name));
   const servers = [...new Set((tools.value ?? []).map(({ server }) => server ?? ''))];
@@ -71,14 +70,14 @@ export function Tools({ me, states, parts }: ToolsProps) {
                   return (
                     <tr key={tool.id}>
                       <td>
-                        <Link to={`/activity?tool=${encodeURIComponent(tool.name)}`}>
+                        <Link to={rowsOf(tool.name, server)}>
                           <Line text={tool.name} />
                         </Link>
                         <p class="soft">
                           <Line text={tool.description.slice(0, 160)} />
                         </p>
                       </td>
-                      <Numbers name={tool.name} measure={measured.get(tool.name)} />
+                      <Numbers rows={rowsOf(tool.name, server)} measure={measured.get(measureKey(server, tool.name))} />
                       <td class="n">
                         {pin ? (
                           <Badge tone={pin.metadata.pending ? 'bad' : 'good'}>
@@ -103,9 +102,14 @@ export function Tools({ me, states, parts }: ToolsProps) {
   );
 }
 
+/** The rows about one tool: another server may have one of the same name. */
+export function rowsOf(tool: string, server: string): string {
+  return `/activity?tool=${encodeURIComponent(tool)}&server=${encodeURIComponent(server)}`;
+}
+
 /** How a tool was used, as far as this page has read the log; each number leads to its rows. */
-function Numbers({ name, measure }: { readonly name: string; readonly measure: Measure | undefined }) {
-  const to = (more: string) => `/activity?tool=${encodeURIComponent(name)}${more}`;
+function Numbers({ rows, measure }: { readonly rows: string; readonly measure: Measure | undefined }) {
+  const to = (more: string) => `${rows}${more}`;
   const { calls = 0, blocked = 0, failed = 0, times = [], usd = 0 } = measure ?? {};
   return (
     <>

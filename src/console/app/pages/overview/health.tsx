@@ -10,7 +10,7 @@ interface Part {
 }
 
 /** What is known of a part that has not been used yet is nothing, and nothing is said against it. */
-const WORDS: Readonly<Record<string, string>> = { ready: 'well', unknown: 'not used yet' };
+const WORDS: Readonly<Record<string, string>> = { ready: 'ok', unknown: 'not used yet' };
 const TONES: Readonly<Record<string, string>> = { ready: 'good', unavailable: 'bad', slow: 'warn', starting: 'warn' };
 
 export function HealthCard() {

@@ -2,6 +2,7 @@
 import { Link } from '../../router.tsx';
 import { type Measure, median } from '../../tally.ts';
 import { Count, duration, Line, Table } from '../../ui.tsx';
+import { rowsOf } from '../catalog/tools.tsx';
 
 /** Each number leads to the rows it was counted from. */
 export function Measured({
@@ -11,7 +12,7 @@ export function Measured({
   since,
 }: {
   readonly title: string;
-  readonly filter: string;
+  readonly filter: 'tool' | 'caller';
   readonly rows: readonly Measure[];
   readonly since: number;
 }) {
@@ -22,16 +23,21 @@ export function Measured({
         <p class="soft">No calls in the last hour.</p>
       ) : (
         <Table columns={['Name']} numbers={['Calls', 'Decisions', 'Blocked', 'Failed', 'Median time', 'Cost']}>
-          {rows.slice(0, 12).map(({ name, calls, decisions, blocked, failed, times, usd }) => {
-            const to = (more: string) =>
-              `/activity?${filter}=${encodeURIComponent(name)}&since=${since}${more && `&${more}`}`;
+          {rows.slice(0, 12).map(({ name, server, calls, decisions, blocked, failed, times, usd }) => {
+            const about = filter === 'tool' ? rowsOf(name, server) : `/activity?caller=${encodeURIComponent(name)}`;
+            const to = (more: string) => `${about}&since=${since}${more && `&${more}`}`;
             const time = median(times);
             return (
-              <tr key={name}>
+              <tr key={`${server} ${name}`}>
                 <td>
                   <Link to={to('')}>
                     <Line text={name} />
-                  </Link>
+                  </Link>{' '}
+                  {server && (
+                    <span class="soft">
+                      of <Line text={server} />
+                    </span>
+                  )}
                 </td>
                 <Count to={to('event=tool.requested')} value={calls} />
                 <Count to={to('group=decision')} value={decisions} />

@@ -1,6 +1,8 @@
 /** Decisions per minute, drawn by verdict. */
+import { Link } from '../../router.tsx';
 import { VERDICT_WORDS } from '../../rows.ts';
 import { MINUTE_MS, type Tally } from '../../tally.ts';
+import { timeOf } from '../../ui.tsx';
 
 const NO_VERDICTS: ReadonlyMap<string, number> = new Map();
 
@@ -12,28 +14,37 @@ export function Plot({ tally, now }: { readonly tally: Tally; readonly now: numb
   );
   const sums = columns.map((column) => [...column.values()].reduce((sum, value) => sum + value, 0));
   const most = Math.max(1, ...sums);
+  const highest = sums.indexOf(most);
+  const startOf = (at: number) => (minute - MINUTES + 1 + at) * MINUTE_MS;
   const total = sums.reduce((sum, value) => sum + value, 0);
   return (
     <>
-      <svg
-        class="plot"
-        viewBox={`0 0 ${MINUTES * 10} 70`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`${total} decisions in the last ${MINUTES} minutes, at most ${most} in one`}
-      >
-        <title>{`at most ${most} in one minute`}</title>
+      <svg class="plot" viewBox={`0 0 ${MINUTES * 10} 70`} preserveAspectRatio="none">
+        <title>{`${total} decisions in the last ${MINUTES} minutes, at most ${most} in one`}</title>
         {columns.map((column, at) => {
+          const sum = sums[at] ?? 0;
+          if (sum === 0) return null;
+          const from = startOf(at);
+          const name = `${timeOf(from).slice(0, 5)}: ${sum} ${sum === 1 ? 'decision' : 'decisions'}`;
           let top = 70;
-          return VERDICTS.map((verdict) => {
-            const height = ((column.get(verdict) ?? 0) / most) * 66;
-            top -= height;
-            return height > 0 ? (
-              <rect key={`${at} ${verdict}`} class={`v-${verdict}`} x={at * 10 + 1} y={top} width="8" height={height} />
-            ) : null;
-          });
+          return (
+            <Link key={String(at)} to={decisionsIn(from, from + MINUTE_MS)} label={name}>
+              <title>{name}</title>
+              {VERDICTS.map((verdict) => {
+                const height = ((column.get(verdict) ?? 0) / most) * 66;
+                top -= height;
+                return height > 0 ? (
+                  <rect key={verdict} class={`v-${verdict}`} x={at * 10 + 1} y={top} width="8" height={height} />
+                ) : null;
+              })}
+            </Link>
+          );
         })}
       </svg>
+      <p class="axis">
+        <span>{MINUTES} minutes ago</span>
+        <span>now</span>
+      </p>
       <p class="legend">
         {VERDICTS.map((verdict) => (
           <span key={verdict}>
@@ -42,11 +53,20 @@ export function Plot({ tally, now }: { readonly tally: Tally; readonly now: numb
           </span>
         ))}
         <span>
-          {total} in {MINUTES} minutes{total > 0 && `, at most ${most} in one`}
+          <Link to={decisionsIn(startOf(0))}>{total.toLocaleString('en')}</Link> in {MINUTES} minutes
+          {total > 0 && (
+            <>
+              , at most <Link to={decisionsIn(startOf(highest), startOf(highest + 1))}>{most}</Link> in one minute
+            </>
+          )}
         </span>
       </p>
     </>
   );
+}
+
+function decisionsIn(since: number, until?: number): string {
+  return `/activity?group=decision&since=${since}${until ? `&until=${until}` : ''}`;
 }
 
 const MINUTES = 30;

@@ -22,6 +22,18 @@ export function Outcome({ receipt }: { readonly receipt: Bag }) {
   );
 }
 
+/** Browsers have their cryptography for pages over HTTPS and of this machine only. */
+export const hasCrypto = globalThis.crypto?.subtle !== undefined;
+
+export function NoCrypto() {
+  return (
+    <p class="warn">
+      This browser checks nothing on a page that came over plain HTTP from another machine. Open the console over HTTPS,
+      or check with <code>tollbridge verify</code>.
+    </p>
+  );
+}
+
 export function listOf(value: unknown): readonly Bag[] {
   return Array.isArray(value) ? (value as readonly Bag[]) : [];
 }

@@ -1,7 +1,20 @@
 /** A receipt in words: what was done, under which decision, and what it consumed. */
-import { bag, str } from '../../rows.ts';
-import { Line, Table } from '../../ui.tsx';
+import { bag, str, VERDICT_WORDS } from '../../rows.ts';
+import { dayAndTime, duration, Line, Table } from '../../ui.tsx';
 import { type Bag, listOf } from './parts.tsx';
+
+function momentOf(at: unknown): string {
+  return str(at) && dayAndTime(str(at));
+}
+
+/** `wall_time_ms: 228` as people write it. */
+function consumedText([name, value]: [string, unknown]): string {
+  if (typeof value !== 'number') return `${name.replaceAll('_', ' ')} ${String(value)}`;
+  if (name === 'wall_time_ms') return duration(value);
+  if (name === 'usd') return `${value} USD`;
+  const words = name.replaceAll('_', ' ');
+  return `${value.toLocaleString('en')} ${value === 1 ? words.replace(/s$/, '') : words}`;
+}
 
 export function Readable({ receipt }: { readonly receipt: Bag }) {
   const ids = bag(receipt.identifiers);
@@ -15,15 +28,13 @@ export function Readable({ receipt }: { readonly receipt: Bag }) {
   const consumed = bag(bag(receipt.autonomy_budget).consumed);
   const facts: readonly (readonly [string, string])[] = [
     ['Task', str(ids.task_id)],
-    ['From, to', `${str(lifecycle.started_at)} – ${str(lifecycle.completed_at)}`],
+    ['From, to', `${momentOf(lifecycle.started_at)} – ${momentOf(lifecycle.completed_at)}`],
     ['Failure', str(bag(lifecycle.failure).message)],
-    ['Issued', `${str(receipt.issued_at)} by ${str(bag(receipt.issuer).name)} ${str(bag(receipt.issuer).version)}`],
     [
-      'Consumed',
-      Object.entries(consumed)
-        .map(([name, value]) => `${name} ${String(value)}`)
-        .join(' · '),
+      'Issued',
+      `${momentOf(receipt.issued_at)} by ${str(bag(receipt.issuer).name)} ${str(bag(receipt.issuer).version)}`,
     ],
+    ['Consumed', Object.entries(consumed).map(consumedText).join(' · ')],
     [
       'Files written',
       listOf(writes)
@@ -65,7 +76,7 @@ export function Readable({ receipt }: { readonly receipt: Bag }) {
             const words = [
               call.tool,
               about.effect,
-              about.verdict,
+              VERDICT_WORDS[str(about.verdict)] ?? about.verdict,
               about.rule_id,
               answer && `${str(answer.actor)} (${str(answer.decision)})`,
               about.evidence,

@@ -5,27 +5,33 @@ import { type Check, checksOf, type OtherExport } from '../../checks.ts';
 import { bag, type LogEvent, str } from '../../rows.ts';
 import type { Head, Inclusion } from '../../tree.ts';
 import { Copy, Line, Title, Trouble, useLoad } from '../../ui.tsx';
-import { type Bag, listOf, MARKS, Outcome, type ReceiptRow } from './parts.tsx';
+import { type Bag, hasCrypto, listOf, MARKS, NoCrypto, Outcome, type ReceiptRow } from './parts.tsx';
 import { Readable } from './readable.tsx';
 
 const TONES = { ok: 'good', bad: 'bad', unknown: 'warn' } as const;
+
+/** Where the receipt stands in the signed tree, and the one before it in its chain where that may be seen. */
+interface Place {
+  readonly head: Head;
+  readonly inclusion: Inclusion;
+  readonly before: ReceiptRow | null;
+}
 
 function taskOf({ wire }: ReceiptRow): string {
   return str(bag(wire.payload.identifiers).task_id);
 }
 
-export function OneReceipt({ row, others }: { readonly row: ReceiptRow; readonly others: readonly ReceiptRow[] }) {
+export function OneReceipt({ row }: { readonly row: ReceiptRow }) {
   const original = useMemo(() => JSON.stringify(row.wire.payload, undefined, 2), [row.id]);
   const [text, setText] = useState(original);
   const [checks, setChecks] = useState<readonly Check[]>();
   const [other, setOther] = useState<OtherExport>();
+  const [trouble, setTrouble] = useState<unknown>();
   const { value: given } = useLoad(
     async () => ({
       keys: await (await fetch('/.well-known/harn-receipt-keys.json')).text(),
       schema: await call<Bag>('/schemas/receipt-2026-04-25.schema.json').catch(() => undefined),
-      tree: await call<{ head: Head; inclusion: Inclusion }>(`/console/api/proof/receipts/${row.id}`).catch(
-        () => undefined,
-      ),
+      tree: await call<Place>(`/console/api/proof/receipts/${row.id}`).catch(() => undefined),
       events: taskOf(row)
         ? await call<{ data: readonly LogEvent[] }>(`/console/api/tasks/${taskOf(row)}/log`).then(
             ({ data }) => data,
@@ -38,10 +44,8 @@ export function OneReceipt({ row, others }: { readonly row: ReceiptRow; readonly
   useEffect(() => {
     if (!given) return;
     let current = true;
-    const workspace = others
-      .map(({ wire }) => wire.payload)
-      .filter((one) => bag(one.identifiers).workspace_ref === bag(row.wire.payload.identifiers).workspace_ref);
-    void checksOf({ text, others: workspace, other, ...given }).then((found) => current && setChecks(found));
+    const others = [row, given.tree?.before].flatMap((one) => (one ? [one.wire.payload] : []));
+    checksOf({ text, others, other, ...given }).then((found) => current && setChecks(found), setTrouble);
     return () => {
       current = false;
     };
@@ -61,11 +65,15 @@ export function OneReceipt({ row, others }: { readonly row: ReceiptRow; readonly
         <section class="card" aria-live="polite">
           <h2>
             {!checks
-              ? 'Checking…'
+              ? hasCrypto
+                ? 'Checking…'
+                : 'Not checked'
               : failed.length === 0
                 ? 'Checked in this browser: nothing is wrong'
                 : `Broken: ${failed.map(({ name }) => name.toLowerCase()).join(', ')}`}
           </h2>
+          {!hasCrypto && <NoCrypto />}
+          {hasCrypto && <Trouble thrown={trouble} />}
           <ul class="checks">
             {checks?.map(({ name, state, found }) => (
               <li key={name} data-check={name} data-state={state}>

@@ -4,7 +4,7 @@ import { all, call } from '../../api.ts';
 import { headTrouble } from '../../checks.ts';
 import { type Consistency, type Head, isGrown } from '../../tree.ts';
 import { Badge, dayAndTime, Line, Trouble, useLoad } from '../../ui.tsx';
-import { MARKS, type ReceiptRow } from './parts.tsx';
+import { hasCrypto, MARKS, NoCrypto, type ReceiptRow } from './parts.tsx';
 
 interface ProofState {
   readonly head: Head;
@@ -42,15 +42,9 @@ async function treeState() {
 }
 
 /** The signed tree over all receipts, its growth since this browser looked last, the files of an export, and the witnesses. */
-export function TreeAndWitnesses({
-  rows,
-  whole,
-}: {
-  readonly rows: readonly ReceiptRow[];
-  /** False where there may be more receipts than these. */
-  readonly whole: boolean;
-}) {
+export function TreeAndWitnesses() {
   const { value, error } = useLoad(treeState, 'proof');
+  if (!hasCrypto) return <NoCrypto />;
   if (!value) return <Trouble thrown={error} />;
   const { head, wrong, grown, seen, log, witnesses, keys } = value;
   return (
@@ -63,7 +57,12 @@ export function TreeAndWitnesses({
             <div>
               <b>Signed head</b>
               <p>
-                <Line text={wrong ?? `${head.size} receipts at ${head.at}, root ${head.root}`} />
+                <Line
+                  text={
+                    wrong ??
+                    `${head.size} ${head.size === 1 ? 'receipt' : 'receipts'} at ${dayAndTime(head.at)}, root ${head.root}`
+                  }
+                />
               </p>
             </div>
           </li>
@@ -88,12 +87,12 @@ export function TreeAndWitnesses({
           The files that <code>tollbridge verify DIR</code> reads, for the receipts you can see. With the events of the
           whole log: <code>tollbridge export --to DIR</code>.
         </p>
-        <div class="choice">
+        <div class="filters">
           <Download
             name="receipts.jsonl"
             text={async () => {
-              // The list on this page ends somewhere; an export does not.
-              const every = whole ? rows : await all<ReceiptRow>('/v1/receipts', Number.POSITIVE_INFINITY);
+              // The list on the page ends somewhere; an export does not.
+              const every = await all<ReceiptRow>('/v1/receipts', Number.POSITIVE_INFINITY);
               return every.map(({ wire }) => `${JSON.stringify(wire.payload)}\n`).join('');
             }}
           />

@@ -1,10 +1,9 @@
-/** A replay beside its source: kind and summary of each event. */
+/** A replay beside its source: kind and content of each event. */
 import { useEffect, useState } from 'preact/hooks';
-import { all, call } from '../../api.ts';
+import { all, call, type Task } from '../../api.ts';
 import { Link } from '../../router.tsx';
-import { type LogEvent, toRow } from '../../rows.ts';
+import { bag, type LogEvent, toRow } from '../../rows.ts';
 import { Badge, Line, Title, Trouble, useLoad } from '../../ui.tsx';
-import type { Task } from '../replay.tsx';
 
 export const ENDED = ['COMPLETED', 'FAILED', 'CANCELED'];
 
@@ -33,7 +32,7 @@ export function Compare({ source, replay }: { readonly source: string; readonly 
           <span role="status">
             {over
               ? different === 0
-                ? 'Each event of the replay has the kind and the summary of its source.'
+                ? 'Each event of the replay has the kind and the content of its source.'
                 : `${different} of ${pairs.length} events differ.`
               : 'Replaying…'}
           </span>
@@ -77,6 +76,32 @@ function OneEvent({ event }: { readonly event: LogEvent }) {
   );
 }
 
+/** What was given and what came of it, whole. Two runs of the same work cannot share names and times. */
+const CONTENT = [
+  'name',
+  'input',
+  'output',
+  'error',
+  'text',
+  'diff',
+  'entries',
+  'input_tokens',
+  'output_tokens',
+  'usd_micros',
+];
+const CONTENT_OF = {
+  action: ['arguments', 'effect', 'target'],
+  message: ['role', 'parts'],
+  decision: ['verdict', 'rule_id'],
+};
+
+function contentOf({ payload }: LogEvent): string {
+  const inside = Object.entries(CONTENT_OF).map(([part, names]) =>
+    names.map((name) => bag(payload[part])[name] ?? null),
+  );
+  return JSON.stringify([CONTENT.map((name) => payload[name] ?? null), inside]);
+}
+
 /**
  * Events that a replay repeats, by their kind and their count among those of that kind; its own beginning and end have no
  * counterpart, and neither has the order in which a start and its decision were written.
@@ -92,7 +117,9 @@ function pairUp(left: readonly LogEvent[], right: readonly LogEvent[], ids: read
         return [`${event.event} ${count}`, event] as const;
       });
   };
-  const words = (event: LogEvent) => ids.reduce((text, id) => text.replaceAll(id, ''), toRow(event).text);
+  // The summary says what the content does not: how a task ended, which file was made.
+  const content = (event: LogEvent) =>
+    ids.reduce((text, id) => text.replaceAll(id, ''), `${toRow(event).text} ${contentOf(event)}`);
   const others = new Map(named(right));
   const pairs = named(left).map(([name, one]) => {
     const other = others.get(name);
@@ -100,7 +127,7 @@ function pairUp(left: readonly LogEvent[], right: readonly LogEvent[], ids: read
     return {
       left: one as LogEvent | undefined,
       right: other,
-      same: other !== undefined && words(one) === words(other),
+      same: other !== undefined && content(one) === content(other),
     };
   });
   return [...pairs, ...[...others.values()].map((other) => ({ left: undefined, right: other, same: false }))];

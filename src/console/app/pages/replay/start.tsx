@@ -1,11 +1,10 @@
 /** Starts a replay: as recorded, with other answers, or from one of its events on. */
 import { useMemo, useState } from 'preact/hooks';
 import { visibleLine } from '../../../../model/values/visible-text.ts';
-import { all, call, holds, type Me } from '../../api.ts';
+import { all, call, holds, type Me, type Task } from '../../api.ts';
 import { go } from '../../router.tsx';
 import { bag, type LogEvent, str, toRow } from '../../rows.ts';
 import { Line, Title, Trouble, timeOf, useLoad } from '../../ui.tsx';
-import type { Task } from '../replay.tsx';
 
 const MODES = [
   { mode: 'exact', name: 'Exactly as recorded' },

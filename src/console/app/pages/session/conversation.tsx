@@ -1,7 +1,7 @@
 /** What was said in a session: the transcript, and what each task was given. */
 import { useMemo, useState } from 'preact/hooks';
 import { all } from '../../api.ts';
-import { bag, type LogEvent, messageText, str } from '../../rows.ts';
+import { type LogEvent, messageText, taskText } from '../../rows.ts';
 import { Block, dayAndTime, Empty, Line, Trouble, useLoad } from '../../ui.tsx';
 
 interface Message {
@@ -50,8 +50,7 @@ interface Turn {
 /** The transcript, and what each task was given, in the order in which they were said. */
 function turnsOf(events: readonly LogEvent[], messages: readonly Message[]): readonly Turn[] {
   const given = events.flatMap(({ id, event, payload, created_at }) => {
-    const input = event === 'task.submitted' ? bag(bag(payload.task).input) : {};
-    const text = str(input.text) || messageText(input.message ?? input);
+    const text = event === 'task.submitted' ? taskText(payload.task) : '';
     return text ? [{ id, role: 'user', at: created_at, text }] : [];
   });
   const told = messages.map((message) => ({

@@ -5,7 +5,7 @@ import { all, textAt } from '../../api.ts';
 import { writtenFiles } from '../../file-changes.ts';
 import { Link } from '../../router.tsx';
 import { type LogEvent, str } from '../../rows.ts';
-import { Badge, Block, Diff, Line, Trouble, useLoad } from '../../ui.tsx';
+import { Badge, Block, Diff, FileName, Line, Trouble, useLoad } from '../../ui.tsx';
 
 interface Artifact {
   readonly id: string;
@@ -30,7 +30,7 @@ export function Files({ session, events }: { readonly session: string; readonly 
             <p>
               <Link to={`/sessions/${session}?view=files&open=${event}`}>
                 <code>
-                  <Line text={path} />
+                  <FileName path={path} parts={3} />
                 </code>
               </Link>{' '}
               <Badge tone="warn">{operation}</Badge> <Badge>{evidence}</Badge>{' '}

@@ -1,6 +1,8 @@
-/** All sessions, newest first. */
+/** All sessions, newest first, or the tasks that run now. */
+import { all, type Task } from '../../api.ts';
 import { Link } from '../../router.tsx';
-import { dayAndTime, Empty, Line, Title, Trouble, useNewest } from '../../ui.tsx';
+import { taskText } from '../../rows.ts';
+import { Badge, dayAndTime, Empty, Line, Title, Trouble, useNewest, usePolled } from '../../ui.tsx';
 
 export interface Session {
   readonly id: string;
@@ -15,10 +17,19 @@ export function stateOf({ status, state }: Session): string {
 }
 
 export function Sessions() {
-  const { loaded, rows, error, more } = useNewest<Session>('session');
+  const { loaded, rows, latest, error, more } = useNewest<Session>('session');
   return (
     <div class="page">
-      <Title note="newest first">Sessions</Title>
+      <Title
+        note="newest first"
+        actions={
+          <Link to="/sessions?tasks=running" class="button">
+            Running tasks
+          </Link>
+        }
+      >
+        Sessions
+      </Title>
       <Trouble thrown={error} />
       {loaded && rows.length === 0 && (
         <Empty title="No session yet">
@@ -31,6 +42,7 @@ export function Sessions() {
             <thead>
               <tr>
                 <th>Session</th>
+                <th>Agent</th>
                 <th>State</th>
                 <th>Since</th>
               </tr>
@@ -39,14 +51,15 @@ export function Sessions() {
               {rows.map((session) => (
                 <tr key={session.id}>
                   <td>
+                    <Work task={latest[session.id]} else={session.summary ?? ''} />
                     <Link to={`/sessions/${session.id}`}>{session.id}</Link>
-                    {session.summary && (
-                      <p class="soft breaks">
-                        <Line text={session.summary.slice(0, 160)} />
-                      </p>
-                    )}
                   </td>
-                  <td>{stateOf(session)}</td>
+                  <td>
+                    <Line text={latest[session.id]?.assigned_agent_id ?? ''} />
+                  </td>
+                  <td>
+                    <Badge tone={stateOf(session) === 'active' ? 'info' : ''}>{stateOf(session)}</Badge>
+                  </td>
                   <td>{dayAndTime(session.created_at)}</td>
                 </tr>
               ))}
@@ -61,4 +74,57 @@ export function Sessions() {
       )}
     </div>
   );
+}
+
+/** Tasks that run now, in any session. */
+export function RunningTasks() {
+  const { value = [], error } = usePolled(() => all<Task>('/v1/tasks?status=WORKING', MOST_RUNNING), 5000);
+  return (
+    <div class="page">
+      <Title note={`${value.length} running`} actions={<Link to="/sessions">All sessions</Link>}>
+        Running tasks
+      </Title>
+      <Trouble thrown={error} />
+      {value.length === 0 && <Empty title="No task is running" />}
+      {value.length > 0 && (
+        <div class="card">
+          <table class="stacks">
+            <thead>
+              <tr>
+                <th>Task</th>
+                <th>Agent</th>
+                <th>Since</th>
+              </tr>
+            </thead>
+            <tbody>
+              {value.map((task) => (
+                <tr key={task.id}>
+                  <td>
+                    <Work task={task} />
+                    <Link to={`/sessions/${task.session_id}`}>{task.id}</Link>
+                  </td>
+                  <td>
+                    <Line text={task.assigned_agent_id ?? ''} />
+                  </td>
+                  <td>{dayAndTime(task.created_at)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </div>
+  );
+}
+
+export const MOST_RUNNING = 500;
+
+/** What a task was given, above the id that leads to it. */
+function Work({ task, else: otherwise = '' }: { readonly task: Task | undefined; readonly else?: string }) {
+  const text = taskText(task) || otherwise;
+  return text ? (
+    <p class="breaks">
+      <Line text={text.slice(0, 160)} />
+    </p>
+  ) : null;
 }

@@ -36,7 +36,7 @@ export function Timeline({
             <span class="span-name" style={{ paddingLeft: `${depth * 14}px` }}>
               <Badge tone={tone}>{kind}</Badge>
               <span class="cut">
-                <Line text={name} />
+                <Line text={name} /> {note && <Line text={note} class="soft" />}
               </span>
             </span>
             <span class="track" title={visibleLine(note)}>
