@@ -177,7 +177,7 @@ test('on a phone it is approved with changed arguments, and exactly those run', 
   });
 });
 
-test('changed arguments are decided again: what a rule forbids does not run, whoever approves it', async () => {
+test('changed arguments are decided again: what a rule forbids does not run, though a person approves it', async () => {
   const at = await openConsole(`demo: true
 rules:
   - { id: mail-asks, when: { effect: send }, then: ask }

@@ -135,18 +135,18 @@ test('every page shows the traffic of all six protocols, without a serious issue
   await expect.poll(() => waitingCount(at), { timeout: 15_000 }).toBeGreaterThanOrEqual(10);
   await show('/map', /built in · [1-9]\d* \/ min/, 'map');
 
-  const stranger = watched(await openPage(WIDE));
-  await stranger.goto(at.gateway.url);
-  await stranger.getByLabel('Or use an API key').waitFor();
+  const caller = watched(await openPage(WIDE));
+  await caller.goto(at.gateway.url);
+  await caller.getByLabel('Or use an API key').waitFor();
   for (const [as, colorScheme, size] of [
     ['light', 'light', WIDE],
     ['dark', 'dark', WIDE],
     ['phone', 'light', PHONE],
   ] as const) {
-    await stranger.emulateMedia({ colorScheme });
-    await stranger.setViewportSize(size);
-    await stranger.evaluate('new Promise(requestAnimationFrame)');
-    expect(['sign-in', as, await seriousIssues(stranger)]).toEqual(['sign-in', as, []]);
-    await picture(stranger, `sign-in-${as}`);
+    await caller.emulateMedia({ colorScheme });
+    await caller.setViewportSize(size);
+    await caller.evaluate('new Promise(requestAnimationFrame)');
+    expect(['sign-in', as, await seriousIssues(caller)]).toEqual(['sign-in', as, []]);
+    await picture(caller, `sign-in-${as}`);
   }
 }, 120_000);

@@ -381,7 +381,7 @@ test('rules: mistakes are shown, past decisions are asked again, and an admin sa
   await page.getByText('by local:console').waitFor();
 });
 
-test('rules: the editor finds what policy check finds, and a comparison of many decisions tells how far it is', async () => {
+test('rules: the editor finds what policy check finds, and a comparison of many decisions says how far it is', async () => {
   const at = await openConsole('demo: true\n', async (dir) => {
     await writeFile(join(dir, 'rules.yaml'), '- { id: reads-are-fine, when: { effect: read }, then: allow }\n');
     await writeFile(join(dir, 'tried-config.yaml'), 'policies: [tried.yaml]\n');
@@ -431,16 +431,16 @@ test('rules: the editor finds what policy check finds, and a comparison of many 
   await editor.fill('- { id: reads-are-fine, when: { effect: read }, then: deny }\n');
   await expect.poll(() => page.locator('.problems li').count(), { timeout: 20_000 }).toBe(0);
   await page.evaluate(`
-    window.told = [];
+    window.said = [];
     new MutationObserver(() => {
       const text = document.querySelector('.would [role=status]')?.textContent;
-      if (text && window.told.at(-1) !== text) window.told.push(text);
+      if (text && window.said.at(-1) !== text) window.said.push(text);
     }).observe(document.body, { subtree: true, childList: true, characterData: true });
   `);
   await page.getByRole('button', { name: 'Ask these rules' }).click();
   await page.getByText(/^3,?001 would change, 0 cannot be told/).waitFor();
-  const told = await page.evaluate<readonly string[]>('window.told');
-  expect(told.filter((text) => text.startsWith('So far: ')).length, 'it is told on the way').toBeGreaterThan(1);
+  const said = await page.evaluate<readonly string[]>('window.said');
+  expect(said.filter((text) => text.startsWith('So far: ')).length, 'it is said on the way').toBeGreaterThan(1);
   await page.locator('.would h3', { hasText: 'reads-are-fine' }).waitFor();
 }, 60_000);
 

@@ -1,24 +1,25 @@
 /**
  * Which tabs keep their streams open. A browser opens six connections to a host, for all of its tabs together: a tab out of sight closes
- * its streams and reads on when it is looked at. One tab, the keeper, goes on following the log, and tells the others how much waits.
+ * its streams and reads on when it is looked at. One tab, the watcher, goes on following the log, and reports to the others how much waits.
  */
 
-const LOCK = 'tollbridge-console-keeper';
+const LOCK = 'tollbridge-console-watcher';
 const CHANNEL = 'tollbridge-console-waiting';
 
-let keeper = false;
+let watcher = false;
+/** What belongs to this page: the streams that are open or at rest. */
 const listeners = new Set<() => void>();
 
 function changed(): void {
   for (const listener of listeners) listener();
 }
 
-/** Begins to stand in line for the role of the keeper, which is held until the tab is closed. */
+/** Begins to stand in line for the role of the watcher, which is held until the tab is closed. */
 export function standBy(): void {
   document.addEventListener('visibilitychange', changed);
   // Browsers have no locks for pages in the clear from another machine: there each tab out of sight rests.
   void navigator.locks?.request(LOCK, () => {
-    keeper = true;
+    watcher = true;
     changed();
     return new Promise(() => {});
   });
@@ -26,7 +27,7 @@ export function standBy(): void {
 
 /** True for a tab that nobody looks at, where such tabs close this stream. */
 export function rests(kept: boolean): boolean {
-  return document.hidden && !(kept && keeper);
+  return document.hidden && !(kept && watcher);
 }
 
 /** Resolves when the stream may be open. */
@@ -58,16 +59,16 @@ function next(signal: AbortSignal): Promise<void> {
 
 const channel = typeof BroadcastChannel === 'undefined' ? undefined : new BroadcastChannel(CHANNEL);
 
-/** Tells the other tabs how many approvals wait; a tab at rest says nothing, because it has not read on. */
-export function tellWaiting(count: number): void {
+/** Reports to the other tabs how many approvals wait; a tab at rest says nothing, because it has not read on. */
+export function reportWaiting(count: number): void {
   if (!rests(true)) channel?.postMessage(count);
 }
 
-/** Calls `then` with what another tab tells. */
-export function onWaitingTold(then: (count: number) => void): () => void {
-  const told = ({ data }: MessageEvent) => {
+/** Calls `then` with what another tab reports. */
+export function onWaitingReported(then: (count: number) => void): () => void {
+  const received = ({ data }: MessageEvent) => {
     if (typeof data === 'number' && rests(true)) then(data);
   };
-  channel?.addEventListener('message', told);
-  return () => channel?.removeEventListener('message', told);
+  channel?.addEventListener('message', received);
+  return () => channel?.removeEventListener('message', received);
 }

@@ -95,6 +95,7 @@ interface BegunCall {
   readonly effect: string;
 }
 const NO_CALL: BegunCall = { caller: '', server: '', effect: '' };
+/** A cache: calls that may still end. */
 const begun = new Map<string, BegunCall>();
 
 function callOf({ event, actor, payload }: LogEvent, call: string): BegunCall {
@@ -246,12 +247,12 @@ function words(
     const waits = to === 'AUTH_REQUIRED' || to === 'INPUT_REQUIRED';
     const tone = to === 'COMPLETED' ? 'good' : to === 'FAILED' ? 'bad' : waits ? 'warn' : '';
     const failure = bag(bag(payload.task).failure);
-    const given = event.event === 'task.submitted' ? taskText(payload.task) : '';
+    const input = event.event === 'task.submitted' ? taskText(payload.task) : '';
     return said(
       'task',
       waits ? WAITING : event.event.slice(5).replace('_', ' '),
       tone,
-      [given || str(payload.reason) || str(failure.message), str(event.task_id)].filter(Boolean).join(' · '),
+      [input || str(payload.reason) || str(failure.message), str(event.task_id)].filter(Boolean).join(' · '),
     );
   }
   const group: Group = event.event.startsWith('receipt.')
@@ -318,8 +319,8 @@ export function artifactName(artifact: unknown): string {
 /** Tokens and money in words; other numbers by their names. */
 export function usageText(payload: Bag): string {
   const {
-    input_tokens: given,
-    output_tokens: made,
+    input_tokens: input,
+    output_tokens: output,
     usd: _,
     cost_usd: __,
     usd_micros: ___,
@@ -330,8 +331,8 @@ export function usageText(payload: Bag): string {
   } as Bag;
   const usd = usdIn(payload);
   return [
-    typeof given === 'number' && `${given.toLocaleString('en')} tokens in`,
-    typeof made === 'number' && `${made.toLocaleString('en')} tokens out`,
+    typeof input === 'number' && `${input.toLocaleString('en')} tokens in`,
+    typeof output === 'number' && `${output.toLocaleString('en')} tokens out`,
     usd > 0 && `${usd.toFixed(4)} USD`,
     ...Object.entries(others).map(
       ([name, value]) => typeof value === 'number' && `${name.replaceAll('_', ' ')} ${value.toLocaleString('en')}`,

@@ -14,7 +14,7 @@ import { Replay } from './pages/replay.tsx';
 import { Rules } from './pages/rules.tsx';
 import { SessionPage } from './pages/session.tsx';
 import { SignIn } from './pages/sign-in.tsx';
-import { onWaitingTold, tellWaiting } from './presence.ts';
+import { onWaitingReported, reportWaiting } from './presence.ts';
 import { go, Link, useRoute } from './router.tsx';
 import { Empty, Title, Trouble, useKeys } from './ui.tsx';
 import { useWaiting, waiting } from './waiting.ts';
@@ -213,21 +213,21 @@ function Foot({ me, left }: { readonly me: Me; readonly left: () => void }) {
   );
 }
 
-/** The tab's title and icon say how many approvals wait; those of a tab out of sight, what the tab that follows the log tells. */
+/** The tab's title and icon say how many approvals wait; those of a tab out of sight, what the tab that follows the log reports. */
 function useTab(waits: number): void {
-  const [told, setTold] = useState<number>();
-  useEffect(() => onWaitingTold(setTold), []);
+  const [reported, setReported] = useState<number>();
+  useEffect(() => onWaitingReported(setReported), []);
   useEffect(() => {
     // Looked at again, the tab reads on by itself.
-    const seen = () => setTold(undefined);
+    const seen = () => setReported(undefined);
     document.addEventListener('visibilitychange', seen);
     return () => document.removeEventListener('visibilitychange', seen);
   }, []);
   useEffect(() => {
-    setTold(undefined);
-    tellWaiting(waits);
+    setReported(undefined);
+    reportWaiting(waits);
   }, [waits]);
-  const count = told ?? waits;
+  const count = reported ?? waits;
   useEffect(() => {
     document.title = count > 0 ? `(${count}) Tollbridge` : 'Tollbridge';
     document.querySelector('link[rel=icon]')?.setAttribute('href', count > 0 ? iconWaitingUrl : iconUrl);

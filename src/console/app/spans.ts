@@ -62,8 +62,8 @@ export function spansOf(events: readonly LogEvent[]): readonly Span[] {
         const agent = str(payload.agent) || str(made.assigned_agent_id);
         const parent = str(made.parent_task_id);
         if (task && parent) handedBy.set(task, parent);
-        const given = brief(taskText(made).slice(0, LONGEST * 2), LONGEST);
-        begin(event, task ?? '', 'task', agent || task || '', parent || undefined, given);
+        const input = brief(taskText(made).slice(0, LONGEST * 2), LONGEST);
+        begin(event, task ?? '', 'task', agent || task || '', parent || undefined, input);
         break;
       }
       case 'user.message':

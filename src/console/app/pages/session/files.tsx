@@ -19,7 +19,8 @@ interface Artifact {
 export function Files({ session, events }: { readonly session: string; readonly events: readonly LogEvent[] }) {
   const [most, setMost] = useState(50);
   const { value = [], error } = useLoad(() => all<Artifact>(`/v1/artifacts?session_id=${session}`), session);
-  const files = useMemo(() => writtenFiles(events), [events.length]);
+  // What a replay repeats was not done again.
+  const files = useMemo(() => writtenFiles(events.filter(({ replayed }) => !replayed)), [events.length]);
   return (
     <div class="column stack">
       <section class="card">

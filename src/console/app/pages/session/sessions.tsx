@@ -54,13 +54,13 @@ export function Sessions() {
                     <Work task={latest[session.id]} else={session.summary ?? ''} />
                     <Link to={`/sessions/${session.id}`}>{session.id}</Link>
                   </td>
-                  <td>
+                  <td class="line">
                     <Line text={latest[session.id]?.assigned_agent_id ?? ''} />
                   </td>
-                  <td>
+                  <td class="line">
                     <Badge tone={stateOf(session) === 'active' ? 'info' : ''}>{stateOf(session)}</Badge>
                   </td>
-                  <td>{dayAndTime(session.created_at)}</td>
+                  <td class="line">{dayAndTime(session.created_at)}</td>
                 </tr>
               ))}
             </tbody>
@@ -103,10 +103,10 @@ export function RunningTasks() {
                     <Work task={task} />
                     <Link to={`/sessions/${task.session_id}`}>{task.id}</Link>
                   </td>
-                  <td>
+                  <td class="line">
                     <Line text={task.assigned_agent_id ?? ''} />
                   </td>
-                  <td>{dayAndTime(task.created_at)}</td>
+                  <td class="line">{dayAndTime(task.created_at)}</td>
                 </tr>
               ))}
             </tbody>
