@@ -1,5 +1,5 @@
 import { render } from 'preact';
-import { standBy } from './presence.ts';
+import { standBy } from './live/presence.ts';
 import { Shell } from './shell.tsx';
 
 standBy();

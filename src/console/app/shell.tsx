@@ -1,9 +1,11 @@
 /** The frame round every page: sign-in, navigation, the connection's state, the count of approvals in the tab. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, holds, type Me, onSessionChange, onSessionEnd, signOut, whoAmI } from './api.ts';
-import { feed, useFeed } from './feed.ts';
 import iconUrl from './icon.svg';
 import iconWaitingUrl from './icon-waiting.svg';
+import { feed, useFeed } from './live/feed.ts';
+import { onWaitingReported, reportWaiting } from './live/presence.ts';
+import { useWaiting, waiting } from './live/waiting.ts';
 import { Activity } from './pages/activity.tsx';
 import { Approvals } from './pages/approvals.tsx';
 import { CatalogPage } from './pages/catalog.tsx';
@@ -14,10 +16,8 @@ import { Replay } from './pages/replay.tsx';
 import { Rules } from './pages/rules.tsx';
 import { SessionPage } from './pages/session.tsx';
 import { SignIn } from './pages/sign-in.tsx';
-import { onWaitingReported, reportWaiting } from './presence.ts';
 import { go, Link, useRoute } from './router.tsx';
 import { Empty, Title, Trouble, useKeys } from './ui.tsx';
-import { useWaiting, waiting } from './waiting.ts';
 
 interface Entry {
   readonly page: string;

@@ -1,7 +1,7 @@
 /** Every act, decision and message as it happens. The filters are the address; a click on a row shows the whole event. */
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { feed, useFeed } from '../feed.ts';
 import { countUpTo, extend, type Filtered, wantedBy } from '../filters.ts';
+import { feed, useFeed } from '../live/feed.ts';
 import { go, Link, withQuery } from '../router.tsx';
 import type { EventRow } from '../rows.ts';
 import { Empty, Title, useKeys } from '../ui.tsx';

@@ -1,9 +1,9 @@
 /** What waits for a person: the act whole, as it will run, and the answer. Every control works by keyboard. */
 import { useEffect, useState } from 'preact/hooks';
 import type { Me } from '../api.ts';
+import { useWaiting, waiting } from '../live/waiting.ts';
 import { go, Link } from '../router.tsx';
 import { Empty, Title, useKeys } from '../ui.tsx';
-import { useWaiting, waiting } from '../waiting.ts';
 import { Card } from './approvals/card.tsx';
 import { Entry } from './approvals/entry.tsx';
 

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { visibleLine } from '../../../model/values/visible-text.ts';
 import { all, call, holds, type Me } from '../api.ts';
-import { useFeed } from '../feed.ts';
+import { useFeed } from '../live/feed.ts';
 import { go } from '../router.tsx';
 import type { EventRow } from '../rows.ts';
 import { Title, Trouble, useLoad, useNow } from '../ui.tsx';

@@ -1,12 +1,12 @@
 /** The state of the gateway on one page. Every number leads to the rows it was counted from. */
 import { useRef } from 'preact/hooks';
 import { all, holds, type Me, type Task } from '../api.ts';
-import { feed, useFeed } from '../feed.ts';
+import { feed, useFeed } from '../live/feed.ts';
+import { useWaiting } from '../live/waiting.ts';
 import { Link } from '../router.tsx';
 import { str, taskText, VERDICT_WORDS } from '../rows.ts';
 import { countedSince, extendTally, MINUTE_MS, type Tally } from '../tally.ts';
 import { duration, Line, Title, timeOf, useNow, usePolled } from '../ui.tsx';
-import { useWaiting } from '../waiting.ts';
 import { aboutText } from './approvals/entry.tsx';
 import { Budgets } from './overview/budgets.tsx';
 import { HealthCard } from './overview/health.tsx';

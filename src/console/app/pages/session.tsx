@@ -2,11 +2,11 @@
 import { useEffect, useMemo, useReducer, useRef } from 'preact/hooks';
 import { brief } from '../../../model/values/visible-text.ts';
 import { all, call } from '../api.ts';
-import { feed } from '../feed.ts';
+import { feed } from '../live/feed.ts';
+import { follow } from '../live/stream.ts';
 import { go, Link, withQuery } from '../router.tsx';
 import { type EventRow, type LogEvent, str, taskText, toRow } from '../rows.ts';
 import { spansOf } from '../spans.ts';
-import { follow } from '../stream.ts';
 import { dayAndTime, Line, Title, Trouble, useLoad } from '../ui.tsx';
 import { EventDetail } from './activity/event-detail.tsx';
 import { EventList } from './activity/event-list.tsx';

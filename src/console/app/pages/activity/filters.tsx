@@ -1,8 +1,8 @@
 /** The filters of the activity list, each with the values that its rows have. */
 import { useRef } from 'preact/hooks';
 import { visibleLine } from '../../../../model/values/visible-text.ts';
-import type { Feed } from '../../feed.ts';
 import { type Choices, extendChoices, FILTERS, type FilterName } from '../../filters.ts';
+import type { Feed } from '../../live/feed.ts';
 import { Link } from '../../router.tsx';
 import { Line } from '../../ui.tsx';
 

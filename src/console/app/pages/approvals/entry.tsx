@@ -1,8 +1,9 @@
 /** One line of the queue of approvals. */
+
+import type { Waiting } from '../../live/waiting.ts';
 import { Link } from '../../router.tsx';
 import { bag, str } from '../../rows.ts';
 import { Badge, duration, Line, useNow } from '../../ui.tsx';
-import type { Waiting } from '../../waiting.ts';
 
 export function Entry({ one, current }: { readonly one: Waiting; readonly current: boolean }) {
   const now = useNow(5000);

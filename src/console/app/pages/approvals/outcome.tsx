@@ -1,7 +1,7 @@
 /** How an approval ended, and by whom. */
 import type { Me } from '../../api.ts';
+import type { Ended } from '../../live/waiting.ts';
 import { dayAndTime } from '../../ui.tsx';
-import type { Ended } from '../../waiting.ts';
 import type { Question } from './card.tsx';
 
 /** One answer counts, and this sentence says whose. */

@@ -1,7 +1,7 @@
 /** Tool servers, their state, and how each of their tools was used. */
 import { useRef } from 'preact/hooks';
 import { all, type Me } from '../../api.ts';
-import { useFeed } from '../../feed.ts';
+import { useFeed } from '../../live/feed.ts';
 import { Link } from '../../router.tsx';
 import { countedSince, extendTally, type Measure, measureKey, median, type Tally } from '../../tally.ts';
 import { Badge, Count, duration, Empty, Line, Table, Trouble, useLoad } from '../../ui.tsx';

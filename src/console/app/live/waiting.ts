@@ -1,8 +1,8 @@
 /** The approvals that wait, oldest first: read once, then kept up to date by the events that open and close them. */
 import { useEffect, useReducer } from 'preact/hooks';
-import { all, call } from './api.ts';
+import { all, call } from '../api.ts';
+import { bag, type LogEvent, str } from '../rows.ts';
 import { feed } from './feed.ts';
-import { bag, type LogEvent, str } from './rows.ts';
 
 export interface Waiting {
   readonly id: string;

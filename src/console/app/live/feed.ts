@@ -3,8 +3,8 @@
  * five hundred events a second cost one redraw.
  */
 import { useEffect, useReducer } from 'preact/hooks';
-import { call } from './api.ts';
-import { cursorAt, type EventRow, type GrowingRows, type LogEvent, positionOf, toRow } from './rows.ts';
+import { call } from '../api.ts';
+import { cursorAt, type EventRow, type GrowingRows, type LogEvent, positionOf, toRow } from '../rows.ts';
 import { follow } from './stream.ts';
 
 export type FeedState = 'opening' | 'live' | 'waiting' | 'over';

@@ -1,7 +1,7 @@
 /** Reads the gateway's event streams and resumes each from the last event it has seen, so that none is lost and none repeated. */
-import { ApiError, failure, headers } from './api.ts';
+import { ApiError, failure, headers } from '../api.ts';
+import type { LogEvent } from '../rows.ts';
 import { awake, untilRest } from './presence.ts';
-import type { LogEvent } from './rows.ts';
 
 export interface Follow {
   readonly path: string;
