@@ -2,7 +2,7 @@
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { frames, OPERATIONS, type OperationId, PROTOCOL } from '../../../mappings/a2a.ts';
-import { frames as olderFrames } from '../../../mappings/a2a-0.3.ts';
+import { OPERATIONS as OLDER, frames as olderFrames } from '../../../mappings/a2a-0.3.ts';
 import { type Authenticate, isObject, type Json, type JsonObject, type Logger, own } from '../../../src/index.ts';
 import { envelopeOf, isStrictId, type RequestId } from '../../../src/transport/json-rpc/messages.ts';
 import type { A2aSettings } from '../config.ts';
@@ -11,6 +11,7 @@ import {
   bodyOf,
   contextOf,
   type PeerRequest,
+  refuseStream,
   refusing,
   requireVersion,
   sendStream,
@@ -30,6 +31,9 @@ export interface BindingDeps {
 }
 
 const METHODS: ReadonlyMap<string, OperationId> = new Map(OPERATIONS.map(({ rpc, id }) => [rpc, id]));
+const STREAMING = new Set<string>(OPERATIONS.flatMap((each) => ('streams' in each ? [each.id] : [])));
+/** Methods of 0.3 whose every response is a stream. */
+const OLDER_STREAMS: ReadonlySet<string> = new Set(OLDER.flatMap(({ id, rpc }) => (STREAMING.has(id) ? [rpc] : [])));
 const JSON_TYPE = 'application/json';
 
 export function createJsonRpc(deps: BindingDeps): (incoming: PeerRequest) => Promise<void> {
@@ -59,19 +63,21 @@ export function createJsonRpc(deps: BindingDeps): (incoming: PeerRequest) => Pro
     const came = (await older.handle(call.body, context)) as Json | AsyncGenerator<Json>;
     const extensionHeader = 'X-A2A-Extensions';
     if (!isStream(came)) {
+      if (OLDER_STREAMS.has(call.method)) return refuseStream(incoming.response, came);
       showExtensions(incoming.response, context, extensionHeader);
       answer(incoming.response, 200, JSON_TYPE, came);
       return;
     }
     const failed = (thrown: unknown): Json => ({ jsonrpc: '2.0', id: call.id, error: legacyError(thrown) });
     const wrap = call.method === 'message/stream' ? withFinal : (event: Json) => event;
-    const how = { settings, context, log, extensionHeader, always: true, wrap, failed };
+    const how = { settings, context, log, extensionHeader, wrap, failed };
     await sendStream(incoming, came, how);
   }
 
   return async (incoming) => {
     let id: RequestId = null;
     let version: string = PROTOCOL;
+    let streams = false;
     try {
       version = versionOf(incoming);
       const context = await contextOf(incoming, 'JSONRPC', version, deps.authenticate);
@@ -83,13 +89,16 @@ export function createJsonRpc(deps: BindingDeps): (incoming: PeerRequest) => Pro
       if (isObject(body) && (body.id === null || isStrictId(body.id))) id = body.id;
       requireVersion(version, settings);
       const call = readCall(body, id);
+      streams = version !== PROTOCOL && OLDER_STREAMS.has(call.method);
       judge(call, version === PROTOCOL ? frames : olderFrames);
       await (version === PROTOCOL ? current : legacy)(incoming, call, context);
     } catch (thrown) {
       refusing(incoming, thrown, log);
       if (thrown === ABSENT_AGENT) return answer(incoming.response, 404, JSON_TYPE, toRestError(thrown));
       const error = version === PROTOCOL ? toRpcError(thrown) : legacyError(thrown);
-      answer(incoming.response, statusOf(thrown), JSON_TYPE, { jsonrpc: '2.0', id, error });
+      const refused = { jsonrpc: '2.0', id, error } as const;
+      if (streams) refuseStream(incoming.response, refused);
+      else answer(incoming.response, statusOf(thrown), JSON_TYPE, refused);
     }
   };
 }

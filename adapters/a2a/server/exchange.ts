@@ -154,8 +154,6 @@ export interface Streaming {
   readonly settings: A2aSettings;
   readonly context: ServerCallContext;
   readonly extensionHeader?: string;
-  /** A refusal is also sent on the stream, which is all that clients of 0.3 read. */
-  readonly always?: boolean;
   readonly log: Logger;
   /** One event, wrapped for this binding. */
   wrap(event: Json): Json;
@@ -166,12 +164,7 @@ export interface Streaming {
 /** Waits for the first event before sending anything, so that a refusal is a response and not a broken stream. */
 export async function sendStream(incoming: PeerRequest, stream: AsyncGenerator<Json>, how: Streaming): Promise<void> {
   const { response } = incoming;
-  const first = await stream.next().catch((thrown: unknown) => {
-    if (!how.always) throw thrown;
-    refusing(incoming, thrown, how.log);
-    openSse(response).close(sseFrame({ event: 'error', data: JSON.stringify(how.failed(thrown)) }));
-  });
-  if (!first) return;
+  const first = await stream.next();
   showExtensions(response, how.context, how.extensionHeader);
   const { keepAliveMs, stallMs } = how.settings;
   const sse = openSse(response, { keepAliveMs, stallMs });
@@ -186,6 +179,12 @@ export async function sendStream(incoming: PeerRequest, stream: AsyncGenerator<J
     sse.close();
     await stream.return(undefined);
   }
+}
+
+/** A refusal as a stream of one event: clients of 0.3 read nothing else when they asked for a stream. */
+export function refuseStream(response: ServerResponse, error: Json): void {
+  if (response.headersSent || response.destroyed) return;
+  openSse(response).close(sseFrame({ event: 'error', data: JSON.stringify(error) }));
 }
 
 export function showExtensions(response: ServerResponse, context: ServerCallContext, header = 'A2A-Extensions'): void {

@@ -290,21 +290,22 @@ test('REST answers in the media type that the client accepts', async () => {
   expect(await typeFor('*/*')).toBe('application/a2a+json');
 });
 
-test('a stream of 0.3 that is refused is an event stream', async () => {
+const OLDER = { kind: 'message', messageId: 'a', role: 'user', parts: [{ kind: 'text', text: 'x' }] };
+test.each([
+  ['for an absent task', 'message/stream', { message: { ...OLDER, taskId: 'absent' } }, -32001],
+  ['for an absent task to subscribe to', 'tasks/resubscribe', { id: 'absent' }, -32001],
+  ['for want of a message', 'message/stream', {}, -32602],
+  ['for an id that is none', 'message/stream', { message: { ...OLDER, messageId: 7 } }, -32602],
+  ['for a message without parts', 'message/stream', { message: { ...OLDER, parts: [] } }, -32602],
+  ['for parameters that are none', 'message/stream', 'x', -32602],
+])('a stream of 0.3 that is refused %s is an event stream', async (_, method, params, code) => {
   const peer = await openPeer({ agents: [scriptedAgent(async () => undefined)] });
-  const message = {
-    kind: 'message',
-    messageId: 'a',
-    role: 'user',
-    taskId: 'absent',
-    parts: [{ kind: 'text', text: 'x' }],
-  };
   const answer = await fetch(peer.base(), {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: 'Bearer ana' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: { message } }),
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
   });
   expect(answer.headers.get('content-type')).toBe('text/event-stream');
   const data = (await answer.text()).split('\n').find((line) => line.startsWith('data: '));
-  expect(JSON.parse(data!.slice(6))).toMatchObject({ id: 1, error: { code: -32001 } });
+  expect(JSON.parse(data!.slice(6))).toMatchObject({ id: 1, error: { code } });
 });

@@ -1,4 +1,5 @@
 /** Reads the gateway's event streams and resumes each from the last event it has seen, so that none is lost and none repeated. */
+import { anySignal } from '../../../model/values/signals.ts';
 import { ApiError, failure, headers } from '../api.ts';
 import type { LogEvent } from '../rows.ts';
 import { awake, untilRest } from './presence.ts';
@@ -28,7 +29,7 @@ export async function follow({ path, after, onEvents, onState, signal, kept = fa
       const response = await fetch(path, {
         redirect: 'error',
         headers: { ...headers(), ...(last && { 'last-event-id': last }) },
-        signal: AbortSignal.any([signal, rest.signal]),
+        signal: anySignal([signal, rest.signal]),
       });
       if (response.status === 204) return onState?.('over');
       if (!response.ok || !response.body) throw await failure(response);
