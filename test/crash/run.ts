@@ -99,7 +99,8 @@ try {
     `BROKEN  ${broken instanceof Error ? (broken.name === 'Broken' ? broken.message : broken.stack) : broken}\n` +
       `The data is in ${root}; ask for it again with --seed ${seed}\n`,
   );
-  process.exitCode = 1;
+  // Clients that are still asking would ask for ever.
+  process.exit(1);
 }
 
 function sentence(s: Summary, seconds: number): string {

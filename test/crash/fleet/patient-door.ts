@@ -51,6 +51,9 @@ export function patientDoor(door: Door): PatientDoor {
     async follow(path, after, received, signal) {
       let last = after;
       const hear = (frame: Frame) => {
+        // Said in the stream, because it had begun.
+        if (frame.event === 'error' && frame.data.includes('"service_unavailable"'))
+          throw new Gone(`${path}: ${frame.data}`);
         last = frame.id;
         received(frame);
       };

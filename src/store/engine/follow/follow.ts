@@ -155,7 +155,9 @@ export function createFollowing(deps: FollowingDeps): Following {
     if (!(last instanceof Promise)) return last;
     const start = { before: Number.POSITIVE_INFINITY };
     starting.add(start);
-    return last.then((at) => Math.min(at, start.before)).finally(() => starting.delete(start));
+    // A connection that broke says nothing of the next one.
+    const found = last.catch((thrown) => (errors.isBusy(thrown) ? reading.last() : Promise.reject(thrown)));
+    return found.then((at) => Math.min(at, start.before)).finally(() => starting.delete(start));
   }
 
   return {

@@ -13,6 +13,8 @@ export interface RangeReader {
   read(range: EventRange): AsyncIterable<CoreEvent>;
   /** The position to go on from, or `cursor_expired`. Undefined means the beginning. */
   start(stream: EventRange['stream'], after: Cursor | undefined): Promise<number>;
+  /** The position of the last event. */
+  last(): Promise<number>;
   /** The first event of a task, session or resource that is no longer kept. */
   firstMissing(stream: EventRange['stream']): Promise<Missing | undefined>;
   /** Pages of a stream in order; fails when pruning has overtaken the reader. */
@@ -28,7 +30,10 @@ const PAGE_CHARS = 262_144;
 const PAGE_EVENTS = 128;
 
 export function createRangeReader(log: StoredLog, lockTimeout: LockTimeout): RangeReader {
-  async function start(stream: EventRange['stream'], after: Cursor | undefined): Promise<number> {
+  const last = () => withLockTimeout(log.last, lockTimeout);
+  const start: RangeReader['start'] = (stream, after) => withLockTimeout(() => startOnce(stream, after), lockTimeout);
+
+  async function startOnce(stream: EventRange['stream'], after: Cursor | undefined): Promise<number> {
     const floor = await log.floor();
     if (after === undefined) {
       const gone = floor > 0 && stream.of !== 'session' ? await log.prunedFrom(stream) : undefined;
@@ -81,11 +86,11 @@ export function createRangeReader(log: StoredLog, lockTimeout: LockTimeout): Ran
   }
 
   async function* read({ stream, after, upTo, kinds, limit = Number.POSITIVE_INFINITY }: EventRange) {
-    const from = await withLockTimeout(() => start(stream, after), lockTimeout);
+    const from = await start(stream, after);
     const wanted = upTo === undefined ? Number.POSITIVE_INFINITY : position(upTo);
     if (wanted === undefined) throw expired(`${upTo} is not a cursor of this log`);
     // Events appended while we read are left to the next reader, or to a follower.
-    const end = Math.min(wanted, await log.last());
+    const end = Math.min(wanted, await last());
     const source = pages(stream, from, kinds);
     let left = limit;
     while (left > 0) {
@@ -100,7 +105,7 @@ export function createRangeReader(log: StoredLog, lockTimeout: LockTimeout): Ran
     }
   }
 
-  return { read, start, firstMissing, pages };
+  return { read, start, last, firstMissing, pages };
 }
 
 /** A client that accepts a gap may go on after `oldest`. */

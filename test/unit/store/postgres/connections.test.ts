@@ -131,6 +131,46 @@ test('followers go on where they were when the connections come back, and miss n
   expect(seen).toEqual([1, 2, 3]);
 });
 
+test.each([undefined, 'now'] as const)(
+  'a stream begins although connections cannot be made for a moment, after %s',
+  async (after) => {
+    const location = home.database.location();
+    let refused = 0;
+    let most = 0;
+    // As while a database restarts.
+    const proxy = await startProxy(() => {
+      if (refused >= most) return home.database.port;
+      refused += 1;
+      return 1;
+    });
+    onTestFinished(() => proxy.close());
+    const store = await home.open({
+      ...location,
+      url: location.url.replace(`:${home.database.port}/`, `:${proxy.port}/`),
+    });
+    await append(store, note('task_a', { n: 1 }));
+    most = 12;
+    proxy.reset();
+    const stop = new AbortController();
+    const events = store.follow({ stream: { of: 'all' }, ...(after && { after }) }, stop.signal);
+    let found: unknown;
+    const first = events[Symbol.asyncIterator]()
+      .next()
+      .then(({ value }) => {
+        found = value?.payload.n;
+      });
+    await eventually(() => refused === most, 'connections to be refused');
+    // Nobody can say where `now` is while the database cannot be asked.
+    await eventually(async () => {
+      if (found === undefined) await append(store, note('task_a', { n: 2 }));
+      return found;
+    }, 'an event');
+    await first;
+    expect(found).toBe(after ? 2 : 1);
+    stop.abort();
+  },
+);
+
 test('a notice that nobody heard is made up for within a second', async () => {
   const location = home.database.location();
   const [store, other] = [await home.open(location), await home.open(location)];
