@@ -13,7 +13,7 @@ export async function raiseOnAll(at: ConsoleGateway, text = 'hello'): Promise<vo
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...more },
       body: JSON.stringify(body),
-    }).catch(() => {});
+    }).then(read, () => {});
 
   await at.work(`read plan then send ${text} to harn@example.org`);
   post(
@@ -24,12 +24,15 @@ export async function raiseOnAll(at: ConsoleGateway, text = 'hello'): Promise<vo
   const message = { messageId: text, role: 'ROLE_USER', parts: [{ text: `send ${text} to a2a@example.org` }] };
   const send = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } };
   post('/a2a/demo', send, { 'a2a-version': '1.0' });
-  void callMail(at, { to: 'mcp@example.org', text }).catch(() => {});
+  void callMail(at, { to: 'mcp@example.org', text }).then(read, () => {});
   const asked = event('pre_action', { tool: 'send_mail', arguments: { to: 'ahp@example.org', text } });
   post('/ahp', { jsonrpc: '2.0', id: 'x', method: 'ahp/event', params: asked });
   const editor = await speakTo(at.gateway);
   void editor.prompt(await editor.session('/repo'), `send ${text} to acp@example.org`).catch(() => {});
 }
+
+/** An answer that no one holds is given up with the memory it takes, and its question is taken back. */
+const read = (answer: Response) => answer.text().catch(() => {});
 
 /** As many questions are open. */
 export async function waitingCount(at: ConsoleGateway): Promise<number> {
@@ -59,5 +62,5 @@ function callMail({ gateway }: ConsoleGateway, args: object): Promise<Response> 
 
 /** A mail with this text, which waits for a person. */
 export function mailFrom(at: ConsoleGateway, text: string): void {
-  void callMail(at, { to: 'everyone@example.org', text }).catch(() => {});
+  void callMail(at, { to: 'everyone@example.org', text }).then(read, () => {});
 }
