@@ -3,7 +3,12 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { CONSOLE_SESSIONS, consoleToken, type NewConsoleSession, openConsoleSessions } from '../../../src/auth/console-sessions.ts';
+import {
+  CONSOLE_SESSIONS,
+  consoleToken,
+  type NewConsoleSession,
+  openConsoleSessions,
+} from '../../../src/auth/console-sessions.ts';
 import type { Actor } from '../../../src/model/actions.ts';
 import { fakeClock } from '../../support/gateway/clock.ts';
 
