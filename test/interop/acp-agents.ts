@@ -248,6 +248,9 @@ async function judge({ agent, turns, direct, relayed, clone }: Both): Promise<{ 
       if (!about.some(({ decision }) => decision.verdict === verdict)) say(`no ${verdict} is in the log`);
       if (rule && through.questions > 0) say('the person was asked, though a rule of theirs decides it');
       if (!rule && through.questions === 0) say('the person was not asked');
+      if (!rule && through.questions > Math.max(alone.questions, 1)) {
+        say(`the person was asked ${through.questions} times, and directly ${alone.questions}`);
+      }
     }
     const { stop: relayedStop, made: happened, questions } = through;
     return { turn, direct: alone.stop, relayed: relayedStop, happened, questions, evidence: evidence.join(', ') };

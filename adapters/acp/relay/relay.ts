@@ -153,7 +153,7 @@ export function createRelay(deps: RelayDeps): LinkRelay {
     wires,
     log,
     covering: (turn, { tool, server, arguments: args }) =>
-      tool ? approvals.covering(turn, { operation: 'call', tool, server, arguments: args }) : undefined,
+      tool ? approvals.covering(turn)({ operation: 'call', tool, server, arguments: args }) : undefined,
   });
   const passing = createPassing({ bridge, sessionKeys, log, cwd: settings.cwd });
   const late = createLate(passing);

@@ -103,7 +103,7 @@ describe('a decision covers exactly the act that was decided, once', () => {
     expect(rig.acts()).toEqual(['terminal/create']);
   });
 
-  test('a call that changes while a person is asked about it covers nothing', async () => {
+  test('a call that changes while a person is asked about it covers nothing that only one of its states showed', async () => {
     const path = `${rig.cwd}/a`;
     const content = [{ type: 'diff', path, oldText: null, newText: 'x' }];
     let choose: (outcome: unknown) => void = () => {};

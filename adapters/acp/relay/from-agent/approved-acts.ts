@@ -9,20 +9,22 @@ import type { Actor, Answer, Effect, JsonObject } from '../../../../src/index.ts
 import type { AgentCall } from '../../client/acts/tool-calls.ts';
 import { realPath } from '../../real-path.ts';
 import { shownCommands, shownContents, shownDirectory, shownPaths, showsContents } from '../../shown-act.ts';
-import { inputOf, type ReportedCall, toolNameOf } from '../../translate.ts';
+import { effectOfCall, inputOf, type ReportedCall, toolNameOf } from '../../translate.ts';
 import type { Turn } from '../from-editor/turns.ts';
 
 export interface Approvals {
-  /** `reported` and `effect` as they were when the question was decided, regardless of later updates. */
   approved(turn: Turn, approval: Approved): Promise<void>;
-  /** The approval of exactly this act, which is thereby used up. */
-  covering(turn: Turn, act: HeldOperation): Covered | undefined;
+  /**
+   * Among the approvals whose calls are open now, when the agent's request has arrived: the one of exactly this act, which is thereby
+   * used up. The agent may report the end of the call while the act is still being looked at.
+   */
+  covering(turn: Turn): (act: HeldOperation) => Covered | undefined;
 }
 
 export interface Approved {
   readonly call: AgentCall;
-  readonly reported: ReportedCall;
-  readonly effect: Effect;
+  /** What the editor showed of it: as it was asked about, and as it was when the answer came, where an update was between. */
+  readonly shown: readonly ReportedCall[];
   readonly answer: Extract<Answer, { kind: 'approved' }>;
 }
 
@@ -63,26 +65,31 @@ interface Frozen {
 export function createApprovals(person: Actor): Approvals {
   const approvals = new WeakMap<Turn, Frozen[]>();
   return {
-    async approved(turn, { call, reported, effect, answer }) {
-      const held = await frozen(reported, effect, turn.sessionKey.cwd);
+    async approved(turn, { call, shown, answer }) {
+      const held = await Promise.all(shown.map((each) => frozen(each, effectOfCall(each), turn.sessionKey.cwd)));
       // A rule's yes to the question is no answer of a person to the call.
       const asked = answer.ask_id !== undefined;
       const covers = (act: HeldOperation) =>
-        act.operation === 'call' ? asked && isSameCall(reported, act) : held?.(act) === true;
+        act.operation === 'call'
+          ? asked && shown.every((each) => isSameCall(each, act))
+          : held.every((each) => each?.(act) === true);
       const list = approvals.get(turn) ?? [];
       // The approval was given in the editor's dialog; the covered act is answered with the same approval.
       list.push({ call, by: answer.by === person.id ? { ...person, interactive: true } : SYSTEM_ACTOR, covers });
       approvals.set(turn, list);
     },
-    covering(turn, act) {
+    covering(turn) {
       const list = approvals.get(turn) ?? [];
-      const open = ({ call: { reported } }: Frozen) => reported.status !== 'completed' && reported.status !== 'failed';
-      const at = list.findIndex((each) => open(each) && each.covers(act));
-      const found = list[at];
-      if (!found) return undefined;
-      list.splice(at, 1);
-      const { call, by } = found;
-      return { callId: call.id, by, reason: `part of ${call.id}, which was approved` };
+      const open = list.filter(
+        ({ call: { reported } }) => reported.status !== 'completed' && reported.status !== 'failed',
+      );
+      return (act) => {
+        const found = open.find((each) => list.includes(each) && each.covers(act));
+        if (!found) return undefined;
+        list.splice(list.indexOf(found), 1);
+        const { call, by } = found;
+        return { callId: call.id, by, reason: `part of ${call.id}, which was approved` };
+      };
     },
   };
 }

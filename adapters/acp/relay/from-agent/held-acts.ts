@@ -110,6 +110,7 @@ export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps
   }
 
   async function oneFile(request: Request, turn: Turn, withdrawn: AbortSignal): Promise<void> {
+    const covering = approvals.covering(turn);
     const { cwd } = turn.sessionKey;
     const params = paramsOf(request);
     const asked = pathIn(params.path);
@@ -135,7 +136,7 @@ export function createHeld({ wires, questions, approvals, ids, agent }: HeldDeps
       title: `${writing ? 'Write' : 'Read'} ${shownPath(cwd, path)}`,
       kind: writing ? 'edit' : 'read',
       ...(writing && { content: [{ type: 'diff', path: lexical, oldText: null, newText: content }] }),
-      covered: approvals.covering(turn, writing ? { operation: 'write', path, content } : { operation: 'read', path }),
+      covered: covering(writing ? { operation: 'write', path, content } : { operation: 'read', path }),
       rewritten(line, args) {
         const members = writing ? ['path', 'content'] : ['path', 'line', 'limit'];
         return members.reduce((next, name) => {

@@ -10,7 +10,6 @@ import type { AgentCall } from '../../client/acts/tool-calls.ts';
 import { passesErrorsOn, refusalOf, refusalText } from '../../refusals.ts';
 import { listOf, objectOf, textOf, within } from '../../shapes.ts';
 import {
-  effectOfCall,
   onlyLasting,
   optionsOf,
   type ReportedCall,
@@ -160,10 +159,11 @@ export function createPermissions(deps: PermissionDeps) {
   async function settle(answer: Answer, asked: Asked, turn: Turn, { recorder }: Begun): Promise<void> {
     const { id, call, reported, lasting, here } = asked;
     if (answer.kind === 'approved') {
-      // An editor shows a call in its latest state: a yes to a call that changed meanwhile covers nothing beyond the response.
-      if (isSameAct(reported, call.reported))
-        await approvals.approved(turn, { call, reported, effect: effectOfCall(reported), answer });
-      else await recorder.note({ event: vendorEvent('vendor.acp.changed_while_asked'), payload: { tool_call_id: id } });
+      // An editor shows a call in its latest state: a yes to a call that changed meanwhile covers only what both states show.
+      const changed = !isSameAct(reported, call.reported);
+      await approvals.approved(turn, { call, shown: changed ? [reported, call.reported] : [reported], answer });
+      if (changed)
+        await recorder.note({ event: vendorEvent('vendor.acp.changed_while_asked'), payload: { tool_call_id: id } });
       // An auditor must know why later calls were not asked about.
       if (lasting) {
         await recorder.note({

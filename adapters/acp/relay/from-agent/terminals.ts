@@ -106,7 +106,7 @@ export function createTerminals({ wires, held, approvals, blocked }: TerminalsDe
         },
         title: `Run ${commandLine}`,
         kind: 'execute',
-        covered: approvals.covering(turn, { operation: 'execute', command, args, cwd, variables: env.length }),
+        covered: approvals.covering(turn)({ operation: 'execute', command, args, cwd, variables: env.length }),
         rewritten(line, changed) {
           const members: Readonly<Record<string, Json | undefined>> = { command: changed.command, args: changed.args };
           let next = line;

@@ -282,6 +282,50 @@ test('one that reads a file before it asks and again after the yes has all of it
   ]);
 });
 
+test.each([
+  ['tells more of its call while it is asked about', 'before'],
+  ['reports the end of its call right behind the write', 'after'],
+])('one that %s is asked about it once', async (_, when) => {
+  const stage = await openStage();
+  await stage.greeted();
+  const path = `${CWD}/a.txt`;
+  const of = (more: object) => update('tool_call_update', { toolCallId: 'w', ...more });
+  const yes = picks('allow_once');
+  stage.editor.on('session/request_permission', async (params, frame) => {
+    if (when === 'before') {
+      stage.agent.notify(
+        'session/update',
+        of({ status: 'in_progress', rawInput: { filePath: path, content: 'new\n' } }),
+      );
+      await stage.editor.received((each) => JSON.stringify(each).includes('in_progress'));
+    }
+    return yes(params, frame);
+  });
+  stage.editor.on('fs/write_text_file', () => null);
+  stage.agent.on('session/prompt', async () => {
+    const toolCall = {
+      toolCallId: 'w',
+      title: 'write',
+      kind: 'edit',
+      status: 'pending',
+      locations: [{ path }],
+      rawInput: { filepath: path, diff: '@@ -0,0 +1,1 @@\n+new\n' },
+      content: [{ type: 'diff', path, oldText: '', newText: 'new\n' }],
+    };
+    await stage.agent.ask('session/request_permission', { sessionId: 's1', toolCall, options: OPTIONS });
+    const written = stage.agent.next(({ id, method }) => id === 'fs' && method === undefined);
+    const write = { id: 'fs', method: 'fs/write_text_file', params: { sessionId: 's1', path, content: 'new\n' } };
+    const end = { method: 'session/update', params: of({ status: 'completed' }) };
+    const frames = when === 'after' ? [write, end] : [write];
+    stage.agent.raw(frames.map((each) => `${JSON.stringify({ jsonrpc: '2.0', ...each })}\n`).join(''));
+    expect((await written).error).toBeUndefined();
+    return { stopReason: 'end_turn' };
+  });
+  expect((await stage.prompt()).result).toEqual({ stopReason: 'end_turn' });
+  const sent = (wanted: string) => stage.editor.frames.filter(({ method }) => method === wanted);
+  expect([sent('session/request_permission').length, sent('fs/write_text_file').length]).toEqual([1, 1]);
+});
+
 test('a call at a tool server of ours that a person approved when the agent asked is not asked about again, once', async () => {
   const rules = '[{ id: writes, when: { tool: "*write_file" }, then: ask, say: a person decides }]';
   const stage = await openStage({ rules });
