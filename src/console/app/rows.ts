@@ -13,6 +13,8 @@ export interface LogEvent {
   readonly workspace_id?: string | null;
   readonly actor?: string | null;
   readonly replayed?: boolean;
+  /** Of an event of a replay: the event it repeats. */
+  readonly replay?: { readonly original_event_id?: string | null };
   readonly payload: Readonly<Record<string, unknown>>;
   readonly ext?: Readonly<Record<string, unknown>>;
   readonly metadata?: Readonly<Record<string, unknown>>;

@@ -264,8 +264,11 @@ test('a task that waits says how to answer it', async () => {
   expect(again).toMatchObject({ code: 4, out: '' });
 });
 
-test('a replay without changes comes out as it did, and says so', async () => {
-  const { dir, tasks } = await aLog([WORK]);
+test.each([
+  ['data', false],
+  ['a message of the conversation', true],
+])('a replay without changes of work that was given as %s comes out as it did, and says so', async (_, messages) => {
+  const { dir, tasks } = await aLog([WORK], { messages });
   const { out, code } = await typed(() => replayTask(tasks[0] ?? '', { data: dir }));
   expect(code).toBe(0);
   expect(nameless(out)).toBe(

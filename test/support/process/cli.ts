@@ -182,7 +182,8 @@ export async function aLog(
     rules = FIRST_RULES,
     at,
     apart = false,
-  }: { approve?: boolean | 'leave open'; rules?: string; at?: string; apart?: boolean } = {},
+    messages = false,
+  }: { approve?: boolean | 'leave open'; rules?: string; at?: string; apart?: boolean; messages?: boolean } = {},
 ): Promise<DemoLog> {
   const dir = at ?? (await aDirectory());
   const runtime = await openCoreRuntime({
@@ -207,7 +208,8 @@ export async function aLog(
     for (const text of texts) {
       // In one session they come one after the other, and the first that waits holds up the rest.
       if (apart) session = await begin();
-      const input = { session_id: session.resource.id, input: { text } };
+      const message = { role: 'user', parts: [{ type: 'text', text, visibility: 'public' }] };
+      const input = { session_id: session.resource.id, input: messages ? message : { text } };
       const { resource } = await bridge.submit({ kind: 'task.submit', actor: ANA, body: input });
       tasks.push(resource.id);
       const stream = { of: 'task', id: resource.id } as const;

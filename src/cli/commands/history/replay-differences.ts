@@ -10,8 +10,14 @@ export interface ReplayDifference {
   readonly after: string | null;
 }
 
+const REPEATED = 'replay.event_replayed';
+
 export function differences(before: readonly CoreEvent[], after: readonly CoreEvent[]): readonly ReplayDifference[] {
-  const then = rendered(before.filter(isStory));
+  // A replay says of some events that they were part of it without writing them again, such as what was said to the agent.
+  const repeated = new Set(
+    after.flatMap(({ event, replay }) => (event === REPEATED ? [replay?.original_event_id] : [])),
+  );
+  const then = rendered(before.filter((event) => isStory(event) && !repeated.has(event.id)));
   const now = rendered(after.filter(isStory));
   const byOriginal = new Map(now.map((each) => [pairKey(each.event, each.event.replay?.original_event_id), each]));
   const changes: ReplayDifference[] = [];

@@ -2,8 +2,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { all, call, type Task } from '../../api.ts';
 import { Link } from '../../router.tsx';
-import { bag, type LogEvent, toRow } from '../../rows.ts';
+import { type LogEvent, toRow } from '../../rows.ts';
 import { Badge, Line, Title, Trouble, useLoad } from '../../ui.tsx';
+import { pairUp } from './pairs.ts';
 
 export const ENDED = ['COMPLETED', 'FAILED', 'CANCELED'];
 
@@ -74,61 +75,4 @@ function OneEvent({ event }: { readonly event: LogEvent }) {
       <Badge tone={row.tone}>{row.word}</Badge> <Line text={row.text} />
     </Link>
   );
-}
-
-/** What was given and what came of it, whole. Two runs of the same work cannot share names and times. */
-const CONTENT = [
-  'name',
-  'input',
-  'output',
-  'error',
-  'text',
-  'diff',
-  'entries',
-  'input_tokens',
-  'output_tokens',
-  'usd_micros',
-];
-const CONTENT_OF = {
-  action: ['arguments', 'effect', 'target'],
-  message: ['role', 'parts'],
-  decision: ['verdict', 'rule_id'],
-};
-
-function contentOf({ payload }: LogEvent): string {
-  const inside = Object.entries(CONTENT_OF).map(([part, names]) =>
-    names.map((name) => bag(payload[part])[name] ?? null),
-  );
-  return JSON.stringify([CONTENT.map((name) => payload[name] ?? null), inside]);
-}
-
-/**
- * Events that a replay repeats, by their kind and their count among those of that kind; its own beginning and end have no
- * counterpart, and neither has the order in which a start and its decision were written.
- */
-function pairUp(left: readonly LogEvent[], right: readonly LogEvent[], ids: readonly string[]) {
-  const named = (events: readonly LogEvent[]) => {
-    const counts = new Map<string, number>();
-    return events
-      .filter(({ event }) => !event.startsWith('replay.') && !event.startsWith('receipt.'))
-      .map((event) => {
-        const count = (counts.get(event.event) ?? 0) + 1;
-        counts.set(event.event, count);
-        return [`${event.event} ${count}`, event] as const;
-      });
-  };
-  // The summary says what the content does not: how a task ended, which file was made.
-  const content = (event: LogEvent) =>
-    ids.reduce((text, id) => text.replaceAll(id, ''), `${toRow(event).text} ${contentOf(event)}`);
-  const others = new Map(named(right));
-  const pairs = named(left).map(([name, one]) => {
-    const other = others.get(name);
-    others.delete(name);
-    return {
-      left: one as LogEvent | undefined,
-      right: other,
-      same: other !== undefined && content(one) === content(other),
-    };
-  });
-  return [...pairs, ...[...others.values()].map((other) => ({ left: undefined, right: other, same: false }))];
 }
