@@ -20,9 +20,11 @@ const said = event('user.message', { message: { role: 'user', parts: [{ type: 't
 const appended = event('session.message_appended', { role: 'user' });
 const submitted = event('task.submitted');
 const first = event('tool.completed', { name: 'read', output: 'one' });
+const question = (id: string) => ({ from: 'AUTH_REQUIRED', to: 'WORKING', reason: `${id} is answered` });
+const went = event('task.status_changed', question('ask_01M7V17450S7BRFPASM4XV675S'));
 const second = event('tool.completed', { name: 'read', output: 'two' });
 const completed = event('task.completed');
-const source = [said, appended, submitted, first, second, event('receipt.issued'), completed];
+const source = [said, appended, submitted, first, went, second, event('receipt.issued'), completed];
 
 const outcomes = (replay: readonly LogEvent[]) =>
   pairUp(source, replay, ['task_1', 'task_2']).map(({ left, right, same }) => [
@@ -35,11 +37,13 @@ const ended = () => [event('replay.completed'), event('receipt.issued'), event('
 
 test('a replay onto itself has no difference: what it did not write again is the same, the conversation is not part of it', () => {
   // In another order than they happened.
-  const acts = [event('tool.completed', second.payload, second), event('tool.completed', first.payload, first)];
+  const on = event('task.status_changed', question('ask_replay_45bf91028ae9645346c21b528b_5.q1'), went);
+  const acts = [on, event('tool.completed', second.payload, second), event('tool.completed', first.payload, first)];
   expect(outcomes([...begun(), ...acts, ...ended()])).toEqual([
     ['user.message', 'replay.event_replayed', true],
     ['task.submitted', 'task.submitted', true],
     ['tool.completed', 'tool.completed', true],
+    ['task.status_changed', 'task.status_changed', true],
     ['tool.completed', 'tool.completed', true],
     ['task.completed', 'task.completed', true],
   ]);
@@ -50,6 +54,7 @@ test('another result, an event that is missing and a new one differ', () => {
   const found = outcomes([...begun(), other, event('agent.message'), ...ended()]);
   expect(found.filter(([, , same]) => !same)).toEqual([
     ['tool.completed', 'tool.completed', false],
+    ['task.status_changed', null, false],
     ['tool.completed', null, false],
     [null, 'agent.message', false],
   ]);

@@ -32,6 +32,8 @@ const END = /^task\.(completed|failed|canceled)$/;
 /** Of a replay itself: its beginning, its end and its proof. */
 const OWN = /^(replay\.(started|completed)|receipt\.issued)$/;
 const REPEATED = 'replay.event_replayed';
+/** Ids that a gateway makes: a question of a replay has one of its own. */
+const MADE_HERE = /\b[a-z]+_(?:[0-9A-HJKMNP-TV-Z]{26}\b|replay_[0-9a-f]{26}[\w.]*)/g;
 /** The conversation is not changed by a replay, so the message that gave the work its input stands in the source alone. */
 const IN_CONVERSATION = 'session.message_appended';
 
@@ -43,8 +45,10 @@ export function pairUp(left: readonly LogEvent[], right: readonly LogEvent[], id
   const keyOf = ({ id, event, replay }: LogEvent) =>
     replay?.original_event_id ?? (END.test(event) ? 'end' : /^task\.(submitted|started)$/.test(event) ? event : id);
   // The summary says what the content does not: how a task ended, which file was made.
-  const content = (event: LogEvent) =>
-    ids.reduce((text, id) => text.replaceAll(id, ''), `${event.event} ${toRow(event).text} ${contentOf(event)}`);
+  const content = (event: LogEvent) => {
+    const summary = ids.reduce((text, id) => text.replaceAll(id, ''), toRow(event).text).replace(MADE_HERE, '');
+    return `${event.event} ${summary} ${contentOf(event)}`;
+  };
   const others = new Map(right.filter(({ event }) => !OWN.test(event)).map((event) => [keyOf(event), event]));
   const began = left.findIndex(({ event }) => event === 'task.submitted');
   const pairs = left.flatMap((one, at) => {
