@@ -41,6 +41,8 @@ test('activity: filters are the address, a pause holds the list, and an event sh
   await page.goto(address);
   await page.locator('.detail pre', { hasText: 'reads-are-fine' }).first().waitFor();
   await page.keyboard.press('Escape');
+  // The event of the address is read apart from the list, which is paused as it is.
+  await expect.poll(() => page.locator('.row').count(), { timeout: 20_000 }).toBe(1);
   await page.keyboard.press('p');
   await done(at, await at.work('read plan'));
   await page.getByRole('button', { name: 'Resume (1 new)' }).waitFor();
