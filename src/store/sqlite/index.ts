@@ -10,7 +10,6 @@ import { openConnection } from './file/connection.ts';
 import { environmentFault, isBusy, readFault } from './file/errors.ts';
 import { createFreeRoom } from './file/free-space.ts';
 import { createLeases } from './file/lease.ts';
-import { createTurns } from './file/turns.ts';
 import { createLog } from './log.ts';
 import { createLogTree } from './log-tree.ts';
 import { createLookups } from './lookups.ts';
@@ -61,7 +60,6 @@ async function openSqlite(options: SqliteOptions): Promise<Database> {
   const words = createWordRows(connection);
   const blobs = createBlobRows(connection);
   const leases = createLeases(`${path}.leases`);
-  const turns = createTurns(`${path}.turn`, connection.version);
   const write = createTableWriter(connection);
   const ahead = concurrentWriters && createWriterThread({ connection, log, threshold: concurrentWriters, ...limits });
   if (concurrentWriters?.times === 0) await ahead?.begin();
@@ -111,7 +109,6 @@ async function openSqlite(options: SqliteOptions): Promise<Database> {
       }
     },
     ...(ahead && { ahead }),
-    turns,
     events: { ...log, ...readers },
     words: words.words,
     recentWords: words.recentWords,
@@ -130,7 +127,6 @@ async function openSqlite(options: SqliteOptions): Promise<Database> {
     },
     room: createFreeRoom(connection, maxBytes),
     close() {
-      turns.close();
       leases.close();
       connection.close();
     },
