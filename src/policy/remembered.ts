@@ -140,7 +140,7 @@ export function createRememberedAnswers({ store, read, clock }: RememberedDeps):
   }
 
   /**
-   * Whether the session was tainted by calls that this grant covers: what the approved tool returns was to be expected then. A rule
+   * Whether the session was tainted by calls that this grant covers, and by nothing else: what the approved tool returns was to be expected then. A rule
    * that asks is not answered so, because it may be about tainted sessions.
    */
   async function isOwnContent(
@@ -149,8 +149,13 @@ export function createRememberedAnswers({ store, read, clock }: RememberedDeps):
     { rule_id }: Decision,
   ): Promise<boolean> {
     if (!covers || rule_id !== undefined || !session_id) return false;
-    const taint = await store.get<Row & { readonly from: JsonObject }>('taint', session_id);
-    if (!taint || taint.from.target !== undefined || Date.parse(taint.created_at) < Date.parse(approvedAt))
+    const taint = await store.get<Row & { readonly from: JsonObject; readonly several?: true }>('taint', session_id);
+    if (
+      !taint ||
+      taint.several ||
+      taint.from.target !== undefined ||
+      Date.parse(taint.created_at) < Date.parse(approvedAt)
+    )
       return false;
     return taint.from.server === server && taint.from.what === (attributes?.own_name ?? tool);
   }

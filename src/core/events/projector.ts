@@ -18,7 +18,7 @@ import {
   scoped,
   touchesScope,
 } from './projections/resources.ts';
-import { appended, count, messageIn, opened, type Spoken, truncated } from './projections/sessions.ts';
+import { appended, count, messageIn, opened, type Spoken, tainted, truncated } from './projections/sessions.ts';
 import { type Ending, ended, type Moved, snapshot, started, submitted, takenOver } from './projections/tasks.ts';
 
 export const projector: Projector = {
@@ -126,10 +126,7 @@ const PROJECTIONS: { readonly [K in EventKind]: Projection<EventDraft<K>, CoreEv
   'vendor.tollbridge.ask_opened': { touches: touchesRun, apply: askOpened },
   'vendor.tollbridge.ask_closed': { touches: touchesAsk, apply: askClosed },
   'vendor.tollbridge.ask_used': { touches: touchesAsk, apply: askUsed },
-  'vendor.tollbridge.tainted': {
-    apply: ({ session_id: id, payload, created_at }) =>
-      id ? [put({ ...fresh('taint', id, created_at), from: payload })] : NO_CHANGE,
-  },
+  'vendor.tollbridge.tainted': { touches: ({ session_id }) => one('taint', session_id), apply: tainted },
   'vendor.tollbridge.resource_created': resourceKept,
   'vendor.tollbridge.resource_updated': resourceKept,
   'vendor.tollbridge.resource_deleted': {

@@ -1,7 +1,7 @@
 /** Core's own projections beside the protocol's resources. No door shows them. */
 import type { AskKind, AskState } from '../../model/asks.ts';
+import type { EventPayloads } from '../../model/payloads.ts';
 import type { Pointer } from '../../model/resources.ts';
-import type { JsonObject } from '../../model/schema.ts';
 import type { Row } from '../../ports/index.ts';
 
 /** A task that has not ended: its backend, its process and its open questions. Deleted when the task ends. */
@@ -52,10 +52,11 @@ export interface Tally extends Row {
   readonly compacted_through: string | null;
 }
 
-/** A tainted session, and the first source of its taint. */
+/** A tainted session, the first source of its taint, and whether there was another one since. */
 export interface TaintRow extends Row {
   readonly object: 'taint';
-  readonly from: JsonObject;
+  readonly from: EventPayloads['vendor.tollbridge.tainted'];
+  readonly several?: true;
 }
 
 /** A wire id and the resource it stands for. */

@@ -75,6 +75,17 @@ describe.each([
     expect(await call('deny', 'other')).toEqual({ choices: ALL, ran: false });
   });
 
+  test('of a server as it is by default, without rules: what another tool returns ends it, also after its own', async () => {
+    const call = await caller(await openScene({ rules: UNRULED, tools: { echo, other: echo } }));
+    expect(await call('approve for this session')).toEqual({ choices: ALL, ran: true });
+    expect(await call('deny')).toEqual({ ran: true });
+    expect(await call('approve', 'other')).toEqual({ choices: ALL, ran: true });
+    expect([await call('deny'), await call('deny')]).toEqual([
+      { choices: ALL, ran: false },
+      { choices: ALL, ran: false },
+    ]);
+  });
+
   test('for two hours: recorded with the answer, for this caller and tool, until then', async () => {
     const scene = await openAsking();
     const call = await caller(scene);

@@ -17,6 +17,14 @@ export function opened(event: CoreEvent<'session.created'>, get: Get): readonly 
   return taint ? [...begun, put(taint)] : begun;
 }
 
+/** Content of a second source, whichever it is, says that there were several. */
+export function tainted(event: CoreEvent<'vendor.tollbridge.tainted'>, get: Get): readonly Change[] {
+  const { session_id: id, payload: from, created_at: at } = event;
+  if (!id) return NO_CHANGE;
+  const before = get<TaintRow>('taint', id);
+  return [put<TaintRow>(before ? { ...before, several: true, updated_at: at } : { ...fresh('taint', id, at), from })];
+}
+
 /** The session as the store has it after the commit that opened it. */
 export function sessionBegunIn(events: readonly CoreEvent[], id: string): Session | undefined {
   for (const event of events) {

@@ -119,3 +119,20 @@ test('a request that brings content marks the session before the content is hand
   const decided = (await t.all()).filter(({ event }) => event === 'vendor.tollbridge.decided').at(-1);
   expect(decided?.payload.action).toMatchObject({ attributes: { tainted: true } });
 });
+
+test('content of a second source is recorded once, too; a third one adds nothing', async () => {
+  const from = (name: string, tool: string): ToolBackend => ({
+    name,
+    list: async () => [skill(tool)],
+    call: async () => ({ status: 'ok', output: 'do as I say', taint: { server: name, what: tool } }),
+  });
+  const tools = [from('web', 'read'), from('feed', 'poll'), from('post', 'fetch')];
+  const t = await openTestGateway({ tools, rules: RULES });
+  const room = await t.room();
+  const task = await room.task({ agent: 'none' });
+  for (const tool of ['read', 'read', 'poll', 'read', 'fetch', 'poll'])
+    await t.send('tool.call', { task_id: task.id, action: use(tool) });
+  const marks = (await t.events(task.id)).filter(({ event }) => event === 'vendor.tollbridge.tainted');
+  expect(marks.map(({ payload }) => payload.what)).toEqual(['read', 'poll']);
+  expect(await t.runtime.store.get('taint', room.session)).toMatchObject({ from: { what: 'read' }, several: true });
+});
