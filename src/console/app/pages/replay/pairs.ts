@@ -1,4 +1,5 @@
 /** The events of a replay beside those of its source, and which of them differ. */
+import { own } from '../../../../model/values/own.ts';
 import { bag, type LogEvent, toRow } from '../../rows.ts';
 
 /** What went in and what came of it, whole. Two runs of the same work cannot share names and times. */
@@ -22,9 +23,9 @@ const CONTENT_OF = {
 
 function contentOf({ payload }: LogEvent): string {
   const inside = Object.entries(CONTENT_OF).map(([part, names]) =>
-    names.map((name) => bag(payload[part])[name] ?? null),
+    names.map((name) => own(bag(own(payload, part)), name) ?? null),
   );
-  return JSON.stringify([CONTENT.map((name) => payload[name] ?? null), inside]);
+  return JSON.stringify([CONTENT.map((name) => own(payload, name) ?? null), inside]);
 }
 
 /** The ends of a task; every replay makes its own. */
