@@ -80,6 +80,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'browser',
+          // A page draws while a test acts on it, and not every test waits for the last row yet.
+          retry: process.env.CI ? 3 : 0,
           include: [BROWSER],
           setupFiles: ['test/support/process/close-browser.ts'],
           isolate: false,

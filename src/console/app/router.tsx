@@ -1,6 +1,6 @@
 /** Every view is an address: the path names the page, the query its filters. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 export interface Route {
   readonly page: string;
@@ -24,7 +24,8 @@ export function go(to: string, how: 'push' | 'replace' = 'push'): void {
 
 export function useRoute(): Route {
   const [route, setRoute] = useState(read);
-  useEffect(() => {
+  // Before anything can happen on what was drawn: a change that nobody listens to is not seen later.
+  useLayoutEffect(() => {
     const changed = () => setRoute(read());
     listeners.add(changed);
     addEventListener('popstate', changed);

@@ -2,7 +2,7 @@
  * The log as this page follows it: one stream for all pages, rows in order, oldest first. Bursts are announced once per frame, so that
  * five hundred events a second cost one redraw.
  */
-import { useEffect, useReducer } from 'preact/hooks';
+import { useLayoutEffect, useReducer } from 'preact/hooks';
 import { call } from '../api.ts';
 import { cursorAt, type EventRow, type GrowingRows, type LogEvent, positionOf, toRow } from '../rows.ts';
 import { follow } from './stream.ts';
@@ -130,6 +130,7 @@ export const feed = new Live();
 
 export function useFeed(): Feed {
   const [, redraw] = useReducer((count: number, _: undefined) => count + 1, 0);
-  useEffect(() => feed.subscribe(() => redraw(undefined)), []);
+  // Before the next rows can come: rows that nobody listens for are not drawn until there are more.
+  useLayoutEffect(() => feed.subscribe(() => redraw(undefined)), []);
   return feed;
 }
