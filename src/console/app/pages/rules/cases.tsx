@@ -1,5 +1,5 @@
 /** Test cases of one file of rules: written as `tollbridge policy test` reads them, run against the rules as they are edited. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { RuleProblem, RuleSource, TestedCase } from '../../../rule-answers.ts';
 import { ApiError, call, type Me } from '../../api.ts';
 import { VERDICT_WORDS } from '../../rows.ts';
@@ -16,7 +16,7 @@ export function Cases({ me, source, text }: { readonly me: Me; readonly source: 
   const [problems, setProblems] = useState<readonly RuleProblem[]>([]);
   const [saved, setSaved] = useState('');
   const [trouble, setTrouble] = useState<unknown>();
-  useEffect(() => setCases(source.cases ?? FIRST), [source.name, source.cases]);
+  useLayoutEffect(() => setCases(source.cases ?? FIRST), [source.name, source.cases]);
   // Results are of the rules and cases that were run, and of no others.
   useEffect(() => setResults(undefined), [text, cases]);
 

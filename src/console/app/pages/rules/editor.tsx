@@ -1,5 +1,5 @@
 /** The editor of one file of rules, with the mistakes that `policy check` finds and words that continue the one typed. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { visibleLine } from '../../../../model/values/visible-text.ts';
 import type { RuleProblem, RulesInForce } from '../../../rule-answers.ts';
 import { ApiError, call, type Me } from '../../api.ts';
@@ -28,7 +28,8 @@ export function Editor({
   const field = useRef<HTMLTextAreaElement>(null);
   const changed = text !== source?.text;
 
-  useEffect(() => setText(source?.text ?? ''), [source?.text, name]);
+  // Before anything can be typed: an effect after the first drawing would take it away again.
+  useLayoutEffect(() => setText(source?.text ?? ''), [source?.text, name]);
   useEffect(() => {
     const at = wanted ? text.indexOf(wanted) : -1;
     if (at >= 0) field.current?.setSelectionRange(at, at + wanted.length);
