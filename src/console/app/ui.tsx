@@ -1,6 +1,6 @@
 /** Small parts that every page uses. Text from agents, tools and files passes `visibleText` before it is drawn, and is drawn as text. */
 import { type ComponentChildren, h, type VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { lineKind, type Markup } from '../../inbox/question-markup.ts';
 import { visibleLine, visibleText } from '../../model/values/visible-text.ts';
 import { type Listed, type Newest, newest, type Task } from './api.ts';
@@ -261,7 +261,7 @@ export function useNow(everyMs = 1000): number {
 export function useKeys(keys: Readonly<Record<string, () => void>>): void {
   const latest = useRef(keys);
   latest.current = keys;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey) return;
       const target = event.target as HTMLElement | null;
